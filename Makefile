@@ -1,0 +1,41 @@
+# What a person types is what CI runs. Everything lives in .venv; nothing else on the machine is touched,
+# except that `make test` fetches a browser if there is none.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check bench drill setup clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Valleyscope needs Python 3.11 or newer; call make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+# The main job on the embedded default: trains, fits, maps, and says whether it is one valley. ONCE=1 ends after it.
+demo: $(READY)
+	$(BIN)/valley demo $(if $(ONCE),--once)
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: check
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not drill"
+
+# Long forms of the drills of `make test`.
+drill: $(READY)
+	$(BIN)/python -m pytest -m drill
+
+# Ratios taken side by side in one run; each fails below the floor that we promise.
+bench: $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
+	for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark --check || exit 1; done
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,59 @@
+"""Makes weights: data sets, models, partitions, optimisers, the training loop and checkpoints.
+
+Names are imported when they are first used, so that a process which only needs the settings (the API, the
+command line) does not pay for torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from training.altsdp import AltSDP as AltSDP
+    from training.checkpoints import load_checkpoint as load_checkpoint
+    from training.checkpoints import save_checkpoint as save_checkpoint
+    from training.datasets import Dataset as Dataset
+    from training.datasets import load_dataset as load_dataset
+    from training.groups import partition as partition
+    from training.loop import Cancelled as Cancelled
+    from training.loop import Diverged as Diverged
+    from training.loop import Trained as Trained
+    from training.loop import train as train
+    from training.models import build_model as build_model
+    from training.sdp import sdp_step as sdp_step
+    from training.settings import Training as Training
+    from training.thresholds import accumulated_threshold as accumulated_threshold
+    from training.thresholds import c_for_target as c_for_target
+    from training.zeros import sparsity as sparsity
+
+_HOMES = {
+    "AltSDP": "altsdp",
+    "Cancelled": "loop",
+    "Dataset": "datasets",
+    "Diverged": "loop",
+    "Trained": "loop",
+    "Training": "settings",
+    "accumulated_threshold": "thresholds",
+    "build_model": "models",
+    "c_for_target": "thresholds",
+    "load_checkpoint": "checkpoints",
+    "load_dataset": "datasets",
+    "partition": "groups",
+    "save_checkpoint": "checkpoints",
+    "sdp_step": "sdp",
+    "sparsity": "zeros",
+    "train": "loop",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'training' has no attribute {name!r}")
+    return getattr(import_module(f"training.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

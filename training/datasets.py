@@ -1,0 +1,224 @@
+"""Data sets as normalised tensors on the device: named ones, anyone's npz file, and an operator's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from training._arrays import FIELDS, Arrays, check_arrays, read_npz
+from training._cifar import read_cifar
+from training._download import DownloadFailed, Progress, fetch
+from training._idx import read_mnist
+from training._plugins import is_plugin, load_factory
+from training._torchvision import import_torchvision
+from training.sources import SOURCES, CorruptData, MissingData, Source, data_root
+
+__all__ = ["CorruptData", "Dataset", "MissingData", "data_root", "load_dataset"]
+
+_DIGITS_TEST_SAMPLES = 360
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Training and test samples, normalised, and their labels, all of them on one device.
+
+    Images are float32 tensors (N, C, H, W), flat features (N, D); labels are int64, 0 ... classes - 1. `fingerprint` is
+    the SHA-256 sum of the raw arrays and labels of both splits, the same on every device. `border` is the normalised
+    value of a black pixel for each channel, the padding of crops; `augmented` says whether crop and flip are customary.
+    """
+
+    name: str
+    x_train: Tensor = field(repr=False)
+    y_train: Tensor = field(repr=False)
+    x_test: Tensor = field(repr=False)
+    y_test: Tensor = field(repr=False)
+    classes: int
+    fingerprint: str
+    border: tuple[float, ...]
+    augmented: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one sample: (C, H, W), or (D,) for flat features."""
+        return tuple(self.x_train.shape[1:])
+
+    @property
+    def splits(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """The samples and labels of each split, by name."""
+        return {"train": (self.x_train, self.y_train), "test": (self.x_test, self.y_test)}
+
+    def to(self, device: str | torch.device) -> Self:
+        """Return the same data set on another device."""
+        return replace(self, **{name: getattr(self, name).to(device) for name in FIELDS})
+
+
+def load_dataset(
+    name: str = "digits",
+    root: str | os.PathLike[str] | None = None,
+    device: str | torch.device = "cpu",
+    *,
+    download: bool = True,
+    progress: Progress | None = None,
+) -> Dataset:
+    """Load a data set onto a device.
+
+    `name` is one of `digits` (scikit-learn's, offline), `mnist`, `fashion-mnist`, `cifar10`, `cifar100`; or `npz:PATH`,
+    a file with the arrays x_train, y_train, x_test, y_test (PATH is relative to the working folder, else to the data
+    root); or `package.module:factory`, a callable of the operator's that returns a Dataset or those four arrays.
+
+    Files are looked for in torchvision's layout under `root`, else VALLEY_DATA, else the user's cache, and downloaded
+    there unless `download` is off. Downloads draw a bar, or call `progress(file, bytes received, bytes in all)`.
+
+    Images of npz files are uint8 or float, (N, H, W), (N, H, W, C) or (N, C, H, W); each channel is shifted and scaled
+    to mean 0 and deviation 1 on the training set, and so is each feature of flat arrays (N, D).
+
+    >>> digits = load_dataset("digits")
+    >>> digits.shape, len(digits.x_train), len(digits.x_test), digits.classes
+    ((1, 8, 8), 1437, 360, 10)
+    """
+    if name in SOURCES:
+        return _named(SOURCES[name], data_root(root), device, download, progress)
+    if name.startswith("npz:"):
+        return _measured(name, read_npz(name, _npz_path(name, data_root(root))), device)
+    if is_plugin(name):
+        return _own(name, device)
+    raise ValueError(
+        f"dataset {name!r} is unknown; use one of {', '.join(SOURCES)}, npz:PATH for your own arrays, "
+        "or package.module:factory for your own code"
+    )
+
+
+def _named(
+    source: Source, root: Path, device: str | torch.device, download: bool, progress: Progress | None
+) -> Dataset:
+    """Read a data set with known normalisation, after a download if files are missing."""
+    _complete(source, root, download, progress)
+    if source.name == "digits":
+        found = _digits()
+    elif source.archive:
+        found = read_cifar(source, root)
+    else:
+        found = read_mnist(source, root)
+    try:
+        arrays = check_arrays(f"dataset {source.name!r}", dict(zip(FIELDS, found, strict=True)), source.classes)
+    except ValueError as error:
+        raise CorruptData(f"{error}. The files in {root / source.folder} are not the originals") from error
+    dataset = _normalised(source.name, arrays, np.array(source.mean), np.array(source.std), device, source.white)
+    return replace(dataset, augmented=source.augmented)
+
+
+def _complete(source: Source, root: Path, wanted: bool, progress: Progress | None) -> None:
+    """Make sure that the files of a data set are there, or say which are missing and where they belong."""
+    missing = source.missing_files(root)
+    if not missing:
+        return
+    reason = "downloads are off"
+    if wanted:
+        addresses = _addresses(source)
+        try:
+            for file in missing:
+                urls, md5 = addresses[Path(file).name]
+                fetch(urls, root / file, md5, progress)
+            return
+        except (DownloadFailed, OSError) as error:
+            reason = f"the download failed: {error}"
+    raise MissingData(
+        f"dataset {source.name!r}: missing {', '.join(Path(file).name for file in missing)} in "
+        f"{(root / missing[0]).parent} ({reason}). Put the files there, packed or unpacked, "
+        "or set VALLEY_DATA to the folder that has them in torchvision's layout"
+    )
+
+
+def _addresses(source: Source) -> dict[str, tuple[list[str], str]]:
+    """Return where torchvision finds each published file of a data set, and the MD5 sum of each."""
+    known = getattr(import_torchvision().datasets, source.torchvision)
+    if source.archive:
+        return {known.filename: ([known.url], known.tgz_md5)}
+    return {file: ([mirror + file for mirror in known.mirrors], md5) for file, md5 in known.resources}
+
+
+def _digits() -> tuple[npt.NDArray[Any], ...]:
+    """Return scikit-learn's digits in one fixed split, every class with the same share in both parts."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    images, labels = load_digits(return_X_y=True)
+    images = images.reshape(-1, 8, 8).astype(np.uint8)
+    x_train, x_test, y_train, y_test = train_test_split(
+        images, labels, test_size=_DIGITS_TEST_SAMPLES, stratify=labels, random_state=0
+    )
+    return x_train, y_train, x_test, y_test
+
+
+def _npz_path(name: str, root: Path) -> Path:
+    path = Path(name.removeprefix("npz:")).expanduser()
+    places = [path] if path.is_absolute() else [Path.cwd() / path, root / path]
+    for place in places:
+        if place.is_file():
+            return place
+    raise MissingData(
+        f"dataset {name!r}: there is no file {' or '.join(map(str, places))}; write it by "
+        "numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)"
+    )
+
+
+def _own(name: str, device: str | torch.device) -> Dataset:
+    """Load an operator's own data set by calling its factory."""
+    made = load_factory("dataset", name)()
+    if isinstance(made, Dataset):
+        return made.to(device)
+    if isinstance(made, Mapping):
+        return _measured(name, made, device)
+    if isinstance(made, tuple | list) and len(made) == len(FIELDS):
+        return _measured(name, dict(zip(FIELDS, made, strict=True)), device)
+    raise ValueError(
+        f"dataset {name!r}: the factory returned a {type(made).__name__}, "
+        f"must return a Dataset or the four arrays {', '.join(FIELDS)}"
+    )
+
+
+def _measured(name: str, given: Mapping[str, Any], device: str | torch.device) -> Dataset:
+    """Check four arrays and normalise them by the moments of their own training set."""
+    arrays = check_arrays(f"dataset {name!r}", given)
+    return _normalised(name, arrays, *arrays.moments(), device)
+
+
+def _normalised(
+    name: str,
+    arrays: Arrays,
+    mean: npt.NDArray[np.float64],
+    std: npt.NDArray[np.float64],
+    device: str | torch.device,
+    white: float = 1.0,
+) -> Dataset:
+    """Return the data set with the values (x / white - mean) / std in each channel."""
+
+    def samples(x: npt.NDArray[Any]) -> Tensor:
+        # float32 holds bytes and floats of up to 32 bits; wider values lose nothing before they are centred.
+        wide = np.result_type(x.dtype, np.float32)
+        channels = (-1, *(1,) * (x.ndim - 2))
+        values = x.astype(wide, order="C")
+        values /= wide.type(white)
+        values -= mean.astype(wide).reshape(channels)
+        values /= std.astype(wide).reshape(channels)
+        return torch.from_numpy(values.astype(np.float32, copy=False))
+
+    black = np.zeros((1, arrays.x_train.shape[1], *(1,) * (arrays.x_train.ndim - 2)), arrays.x_train.dtype)
+    return Dataset(
+        name=name,
+        x_train=samples(arrays.x_train),
+        y_train=torch.from_numpy(arrays.y_train),
+        x_test=samples(arrays.x_test),
+        y_test=torch.from_numpy(arrays.y_test),
+        classes=arrays.classes,
+        fingerprint=arrays.fingerprint(),
+        border=tuple(samples(black).flatten().tolist()),
+    ).to(device)

@@ -1,0 +1,114 @@
+"""Partitions of a network's weights into groups: filters, kernels, vectors or elements.
+
+A partition is a list of torch-style parameter groups, one a layer, whose tensors share an output index (weight, bias,
+BatchNorm γ and β), and a last one of all that is never thresholded. Torch's own optimisers take it as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, get_args
+
+import torch
+from torch import Tensor, fx, nn
+
+from training.settings import Structure
+
+ParameterGroup = dict[str, Any]
+_LAYERS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear)
+_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+
+
+def partition(
+    model: nn.Module, structure: Structure = "filter", bias: bool = True, skip_output: bool = True
+) -> list[ParameterGroup]:
+    """Split the parameters of a network into prunable layers and the rest.
+
+    - `filter`: an output filter of a convolution, a row of a linear layer; with `bias`, its bias and the γ and β of the
+      BatchNorm that follows are in the group, so that a zero group computes exactly nothing;
+    - `kernel`: each 2-D kernel of a convolution; `vector`: each row of a kernel; in both, a linear layer keeps its rows
+      (it has no kernels, and a row is a vector), with the bias as above;
+    - `element`: each weight by itself (unstructured).
+
+    Biases and BatchNorm parameters are never thresholded alone: where they share no group with weights they are in
+    the rest, like the output layer (`skip_output`).
+
+    >>> [group["name"] for group in partition(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2)))]
+    ['0', 'rest']
+    """
+    if structure not in get_args(Structure):
+        raise ValueError(f"structure={structure!r} is unknown: use one of {', '.join(get_args(Structure))}")
+    layers, norms, output = _survey(model)
+    groups: list[ParameterGroup] = []
+    taken: set[Tensor] = set()
+    for name, layer in layers.items():
+        if (skip_output and name == output) or layer.weight in taken:
+            continue
+        level = "filter" if isinstance(layer, nn.Linear) and structure in ("kernel", "vector") else structure
+        members = [layer.weight]
+        if bias and level == "filter":
+            companions = [layer.bias] + [p for norm in norms.get(name, ()) for p in (norm.weight, norm.bias)]
+            members += [p for p in companions if p is not None and p not in taken]
+        taken.update(members)
+        groups.append({"params": members, "name": name, "structure": level})
+    rest = [parameter for parameter in model.parameters() if parameter not in taken]
+    if rest:
+        groups.append({"params": rest, "name": "rest", "structure": None})
+    return groups
+
+
+def group_dims(weight: Tensor, structure: str) -> tuple[int, ...]:
+    """Dimensions of a weight tensor that lie inside one group."""
+    first = {"filter": 1, "kernel": 2, "vector": weight.dim() - 1, "element": weight.dim()}[structure]
+    return tuple(range(max(first, 1), weight.dim()))
+
+
+def group_norms(group: Mapping[str, Any]) -> Tensor:
+    """L2 norms of all groups of one layer of a partition, in one flat tensor."""
+    weight, *companions = (parameter.detach() for parameter in group["params"])
+    dims = group_dims(weight, group["structure"])
+    norms = torch.linalg.vector_norm(weight, dim=dims) if dims else weight.abs()
+    for companion in companions:
+        norms = torch.hypot(norms, companion)
+    return norms.flatten()
+
+
+def prunable(groups: Sequence[ParameterGroup]) -> Iterator[ParameterGroup]:
+    """The layers of a partition, without the rest."""
+    return (group for group in groups if group["structure"] is not None)
+
+
+def _survey(model: nn.Module) -> tuple[dict[str, nn.Module], dict[str, list[nn.Module]], str | None]:
+    """Layers by name, the BatchNorms that only they feed, and the name of the output layer."""
+    try:
+        graph = fx.Tracer().trace(model)
+    except Exception:  # tracing runs the user's forward on symbols: anything may go wrong, and then order must do
+        return _survey_by_order(model)
+    modules = dict(model.named_modules())
+    calls = [node for node in graph.nodes if node.op == "call_module"]
+    layers = {name: module for name, module in modules.items() if isinstance(module, _LAYERS)}
+    norms: dict[str, list[nn.Module]] = {}
+    output = None
+    for node in calls:
+        module = modules[str(node.target)]
+        if isinstance(module, _LAYERS):
+            output = str(node.target)
+        source = node.args[0] if node.args else None
+        if isinstance(module, _NORMS) and isinstance(source, fx.Node) and str(source.target) in layers:
+            norms.setdefault(str(source.target), []).append(module)
+    return layers, norms, output
+
+
+def _survey_by_order(model: nn.Module) -> tuple[dict[str, nn.Module], dict[str, list[nn.Module]], str | None]:
+    """The same from the order of registration; a BatchNorm counts where it follows inside one nn.Sequential."""
+    layers = {name: module for name, module in model.named_modules() if isinstance(module, _LAYERS)}
+    names = {module: name for name, module in layers.items()}
+    norms: dict[str, list[nn.Module]] = {}
+    for container in model.modules():
+        if isinstance(container, nn.Sequential):
+            steps = list(container)
+            for before, after in pairwise(steps):
+                if before in names and isinstance(after, _NORMS):
+                    norms.setdefault(names[before], []).append(after)
+    return layers, norms, next(reversed(layers), None)

@@ -1,0 +1,293 @@
+"""The training loop: seeded, resumable to the bit, watched and cancellable."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.optim import SGD, Optimizer
+
+from training.altsdp import AltSDP
+from training.augmentation import crop_and_flip
+from training.checkpoints import save_checkpoint
+from training.datasets import Dataset
+from training.epochs import Epoch, measure
+from training.forecast import Forecast, forecast
+from training.groups import ParameterGroup, partition
+from training.preflight import check_run
+from training.settings import Training, steps_an_epoch
+from training.state import State, identity, load_state, save_state
+
+log = logging.getLogger(__name__)
+
+
+class Cancelled(Exception):
+    """The run was asked to stop; its state is saved where it has a directory."""
+
+
+class Diverged(ArithmeticError):
+    """The loss is no longer finite."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands; `record` is there once an epoch is complete, `forecast` once at the start."""
+
+    epoch: int
+    epochs: int
+    step: int
+    steps: int
+    loss: float
+    learning_rate: float
+    record: Epoch | None = None
+    forecast: Forecast | None = None
+
+    @property
+    def share(self) -> float:
+        return (self.epoch + self.step / self.steps) / self.epochs
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained network with the record of every epoch."""
+
+    model: nn.Module
+    settings: Training
+    epochs: tuple[Epoch, ...]
+    forecast: Forecast | None
+
+    @property
+    def final(self) -> Epoch:
+        return self.epochs[-1]
+
+
+def train(
+    model: nn.Module,
+    data: Dataset,
+    settings: Training | None = None,
+    *,
+    directory: str | Path | None = None,
+    save_every: float = 10.0,
+    progress: Callable[[Progress], None] | None = None,
+    report_every: float = 0.2,
+    cancelled: Callable[[], bool] | None = None,
+    **fields: Any,
+) -> Trained:
+    """Train a network in place by SGD or AltSDP.
+
+    Settings come as a `Training` or as its fields: `train(model, data, optimizer="altsdp", target=1.6)`. With a
+    `directory` the state is saved there every `save_every` seconds and after each epoch, and a run that was killed at
+    any moment goes on from there to weights that are, on the CPU, bit-equal to those of an undisturbed run.
+    """
+    if settings is not None and fields:
+        raise ValueError(f"give settings or single fields ({', '.join(fields)}), not both")
+    settings = settings or Training(**fields)
+    check_run(model, data, settings)
+    run = _Run(model, data, settings, None if directory is None else Path(directory), save_every)
+    run.report = progress or (lambda _: None)
+    run.report_every = report_every
+    run.cancelled = cancelled or (lambda: False)
+    with _own_randomness(data.x_train.device):
+        run.resume()
+        return run.finish()
+
+
+class _Run:
+    """One run in progress."""
+
+    report: Callable[[Progress], None]
+    report_every: float
+    cancelled: Callable[[], bool]
+
+    def __init__(
+        self, model: nn.Module, data: Dataset, settings: Training, directory: Path | None, save_every: float
+    ) -> None:
+        self.model = model
+        self.settings = settings
+        self.directory = directory
+        self.save_every = save_every
+        self.steps = steps_an_epoch(len(data.x_train), settings.batch_size)
+        self.augment = data.augmented if settings.augment is None else settings.augment
+        if data.x_train.dim() == 4:
+            # the memory order in which convolution and pooling are fastest; results are equal up to rounding
+            model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            data = replace(
+                data,
+                x_train=data.x_train.contiguous(memory_format=torch.channels_last),
+                x_test=data.x_test.contiguous(memory_format=torch.channels_last),
+            )
+        self.data = data
+        self.groups = partition(model, settings.structure, settings.bias, settings.skip_output)
+        self.forecast = forecast(self.groups, settings, self.steps)
+        self.optimizer = _optimizer(self.groups, settings, self.steps)
+        self.identity = identity(model, data, settings)
+        self.epoch = 0
+        self.step = 0
+        self.epochs: list[Epoch] = []
+        self.seconds = 0.0
+        self.clock = self.saved = self.reported = time.monotonic()
+
+    def resume(self) -> None:
+        state = None if self.directory is None else load_state(self.directory, self.identity)
+        if state is None:
+            torch.manual_seed(_seed(self.settings.order, 0, stream=2))
+            return
+        self.model.load_state_dict(state.model)
+        self.optimizer.load_state_dict(state.optimizer)
+        torch.set_rng_state(state.random)
+        self.epoch, self.step = state.epoch, state.step
+        self.epochs, self.seconds = list(state.epochs), state.seconds
+
+    def finish(self) -> Trained:
+        if self.forecast is not None:
+            log.log(logging.INFO if self.forecast.prunes else logging.WARNING, "%s", self.forecast)
+        self.report(self._progress(math.nan, forecast=self.forecast))
+        while self.epoch < self.settings.epochs:
+            self._epoch()
+        return Trained(self.model, self.settings, tuple(self.epochs), self.forecast)
+
+    def _epoch(self) -> None:
+        """The rest of the current epoch."""
+        learning_rate = self.settings.lr * self.settings.schedule.factor(self.epoch, self.settings.epochs)
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate
+        order = _permutation(len(self.data.x_train), self.settings.order, self.epoch).to(self.data.x_train.device)
+        self.model.train()
+        while self.step < self.steps:
+            if self.cancelled():
+                self._save()
+                raise Cancelled(f"cancelled in epoch {self.epoch + 1}, step {self.step + 1}")
+            loss = self._descend(order)
+            self._watch(loss, learning_rate)
+        self._close(learning_rate)
+
+    def _descend(self, order: Tensor) -> float:
+        """One step on the next batch; the loss is that of the batch before the step."""
+        size = self.settings.batch_size
+        batch = order[self.step * size : (self.step + 1) * size]
+        x, y = self.data.x_train[batch], self.data.y_train[batch]
+        if self.augment:
+            generator = torch.Generator(device=x.device)
+            generator.manual_seed(_seed(self.settings.augmentation, self.epoch * self.steps + self.step, stream=1))
+            x = crop_and_flip(x, generator, self.data.border)
+        self.optimizer.zero_grad()
+        loss = cross_entropy(self.model(x), y)
+        value = loss.item()
+        if not math.isfinite(value):
+            self._diverge(f"the loss of step {self.step + 1} is {value}")
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        self.step += 1
+        return value
+
+    def _watch(self, loss: float, learning_rate: float) -> None:
+        now = time.monotonic()
+        if now - self.reported >= self.report_every:
+            self.reported = now
+            self.report(self._progress(loss, learning_rate))
+        if now - self.saved >= self.save_every and self.step < self.steps:
+            self._save()
+
+    def _close(self, learning_rate: float) -> None:
+        """Measure and save a complete epoch."""
+        record = measure(
+            self.model,
+            self.groups,
+            self.data.splits,
+            epoch=self.epoch + 1,
+            learning_rate=learning_rate,
+            threshold=max((group.get("threshold", 0.0) for group in self.optimizer.param_groups), default=0.0),
+            seconds=self._elapsed(),
+        )
+        if not math.isfinite(record.train_loss):
+            self._diverge(f"the training loss after the epoch is {record.train_loss}")
+        self.epochs.append(record)
+        self.epoch, self.step = self.epoch + 1, 0
+        self._keep_snapshot()
+        self._save()
+        self.report(self._progress(record.train_loss, learning_rate, record=record))
+
+    def _keep_snapshot(self) -> None:
+        every = self.settings.snapshots
+        if self.directory is not None and every and (self.epoch % every == 0 or self.epoch == self.settings.epochs):
+            save_checkpoint(self.directory / f"snapshot-{self.epoch:06d}.safetensors", self.model)
+
+    def _diverge(self, what: str) -> None:
+        kept = ""
+        state = None if self.directory is None else load_state(self.directory, self.identity)
+        if self.directory is not None and state is not None:
+            path = self.directory / "last-good.safetensors"
+            save_checkpoint(path, state.model, spec=self.settings.model_dump(mode="json"))
+            kept = f" The last good weights, from epoch {state.epoch} on, are in {path.name}."
+        raise Diverged(
+            f"training diverged in epoch {self.epoch + 1}: {what} "
+            f"(optimizer {self.settings.optimizer}, lr {self.optimizer.param_groups[0]['lr']:g}). "
+            f"Lower lr, or raise batch_size.{kept}"
+        )
+
+    def _elapsed(self) -> float:
+        now = time.monotonic()
+        self.seconds += now - self.clock
+        self.clock = now
+        return self.seconds
+
+    def _save(self) -> None:
+        self.saved = time.monotonic()
+        if self.directory is None:
+            return
+        state = State(
+            epoch=self.epoch,
+            step=self.step,
+            model=self.model.state_dict(),
+            optimizer=self.optimizer.state_dict(),
+            random=torch.get_rng_state(),
+            epochs=tuple(self.epochs),
+            seconds=self._elapsed(),
+        )
+        save_state(self.directory, self.identity, state)
+
+    def _progress(self, loss: float, learning_rate: float | None = None, **more: Any) -> Progress:
+        rate = self.settings.lr if learning_rate is None else learning_rate
+        return Progress(self.epoch, self.settings.epochs, self.step, self.steps, loss, rate, **more)
+
+
+def _optimizer(groups: list[ParameterGroup], settings: Training, steps: int) -> Optimizer:
+    if settings.optimizer == "sgd":
+        everything = [parameter for group in groups for parameter in group["params"]]
+        return SGD(everything, lr=settings.lr, momentum=settings.momentum, weight_decay=settings.weight_decay)
+    return AltSDP(
+        groups,
+        lr=settings.lr,
+        c=settings.scale(steps),
+        mu=settings.mu,
+        mode=settings.mode,
+        momentum=settings.momentum,
+        weight_decay=settings.weight_decay,
+        floor=settings.floor,
+    )
+
+
+def _seed(seed: int, index: int, *, stream: int) -> int:
+    """A seed for one purpose of a run, independent of all others."""
+    return int(np.random.SeedSequence((seed, stream, index)).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def _permutation(samples: int, seed: int, epoch: int) -> Tensor:
+    return torch.randperm(samples, generator=torch.Generator().manual_seed(_seed(seed, epoch, stream=0)))
+
+
+@contextmanager
+def _own_randomness(device: torch.device):  # type: ignore[no-untyped-def]
+    """Dropout draws from torch's global generator: give the run its own, and the caller's back afterwards."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        yield

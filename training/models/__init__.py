@@ -1,0 +1,22 @@
+"""Architectures by name, an operator's own ones, and what they cost.
+
+Describing architectures needs no torch; building them imports it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from training.models.registry import Architecture, build_model, describe_models
+
+if TYPE_CHECKING:
+    from training.models.cost import count_parameters, multiply_adds
+
+__all__ = ["Architecture", "build_model", "count_parameters", "describe_models", "multiply_adds"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("count_parameters", "multiply_adds"):
+        return getattr(import_module("training.models.cost"), name)
+    raise AttributeError(f"module 'training.models' has no attribute {name!r}")

@@ -1,0 +1,234 @@
+"""The architectures that have a name, and how a spec becomes a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+from training._plugins import is_plugin, load_factory
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class Samples(Protocol):
+    """What a network must know of a data set; a Dataset has it."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def classes(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """One line about an architecture, its options with their defaults, and the inputs that it takes.
+
+    `sides` are the heights and widths of images that fit; None stands for input of any shape. `factory` names the
+    function that builds the network, and the module that it is in.
+    """
+
+    name: str
+    description: str
+    factory: str
+    input_shape: tuple[int, ...]
+    options: Mapping[str, Any]
+    sides: range | tuple[int, ...] | None = None
+
+    @property
+    def needs(self) -> str:
+        """Say which inputs fit."""
+        if self.sides is None:
+            return "input of any shape"
+        if isinstance(self.sides, range):
+            return f"images (C, H, W) with sides of {self.sides.start} to {self.sides[-1]} pixels"
+        return f"images (C, H, W) with sides of {' or '.join(map(str, self.sides))} pixels"
+
+    def check_input(self, shape: tuple[int, ...]) -> None:
+        """Refuse a shape of samples that does not fit."""
+        if self.sides is not None and (len(shape) != 3 or any(side not in self.sides for side in shape[1:])):
+            raise ValueError(
+                f"model {self.name!r} does not fit samples of shape {shape}: it needs {self.needs}; "
+                "choose another model or data set"
+            )
+
+
+_ARCHITECTURES = {
+    architecture.name: architecture
+    for architecture in (
+        Architecture(
+            name="cnn",
+            description="Two convolutions with pooling and two linear layers, for small images",
+            factory="training.models.cnn:cnn",
+            input_shape=(1, 8, 8),
+            options={"channels": [16, 32], "hidden": 128, "kernel": 3, "padding": "same"},
+            sides=range(8, 33),
+        ),
+        Architecture(
+            name="lenet",
+            description="LeNet 20-50-500: two 5x5 convolutions with pooling and two linear layers",
+            factory="training.models.lenet:lenet",
+            input_shape=(1, 28, 28),
+            options={},
+            sides=(28, 32),
+        ),
+        Architecture(
+            name="mlp",
+            description="Linear layers with ReLU between them, LeNet-300-100 by default",
+            factory="training.models.mlp:mlp",
+            input_shape=(1, 28, 28),
+            options={"hidden": [300, 100]},
+        ),
+        Architecture(
+            name="vgg16",
+            description="VGG16 without BatchNorm, with dropout and three linear layers (connectivity experiments)",
+            factory="training.models.vgg:vgg16",
+            input_shape=(3, 32, 32),
+            options={"width": 64, "dropout": 0.5},
+            sides=(32,),
+        ),
+        Architecture(
+            name="vgg16_bn",
+            description="VGG16 with BatchNorm and one linear layer (pruning tables)",
+            factory="training.models.vgg:vgg16_bn",
+            input_shape=(3, 32, 32),
+            options={"width": 64},
+            sides=(32,),
+        ),
+        Architecture(
+            name="resnet56",
+            description="Residual network for CIFAR with shortcuts that pad with zeros (option A) and BatchNorm",
+            factory="training.models.resnet:resnet",
+            input_shape=(3, 32, 32),
+            options={"depth": 56, "width": 16},
+            sides=range(8, 257),
+        ),
+        Architecture(
+            name="wrn28x10",
+            description="Wide residual network, pre-activation, convolutions with bias and BatchNorm",
+            factory="training.models.wide_resnet:wide_resnet",
+            input_shape=(3, 32, 32),
+            options={"depth": 28, "widen": 10, "dropout": 0.0},
+            sides=range(8, 257),
+        ),
+    )
+}
+
+_DEFAULT_CLASSES = 10
+
+
+def describe_models() -> dict[str, Architecture]:
+    """Return every named architecture: its description, its options with their defaults, the inputs that fit.
+
+    >>> describe_models()["mlp"].options
+    {'hidden': [300, 100]}
+    """
+    return dict(_ARCHITECTURES)
+
+
+def build_model(
+    spec: str | Mapping[str, Any] = "cnn",
+    dataset: Samples | None = None,
+    *,
+    input_shape: Sequence[int] | None = None,
+    classes: int | None = None,
+    seed: int | None = None,
+    **options: Any,
+) -> nn.Module:
+    """Build a network from a name, or from a mapping of `name` and options; keyword options have the last word.
+
+    The shape of the input and the number of classes come from the data set, from the two arguments, or are the
+    architecture's own. With `seed` the initial weights depend on it alone, the same on every device, and torch's global
+    generator stays as it was. `package.module:factory` calls an operator's own function with
+    `input_shape`, `classes` and the options; the network it returns is tried on one sample.
+
+    >>> sum(parameter.numel() for parameter in build_model("lenet").parameters())
+    431080
+    """
+    given = {"name": spec} if isinstance(spec, str) else dict(spec)
+    name = given.pop("name", None)
+    given.update(options)
+    if dataset is not None:
+        input_shape = dataset.shape if input_shape is None else input_shape
+        classes = dataset.classes if classes is None else classes
+    if isinstance(name, str) and is_plugin(name):
+        return _seeded(seed, lambda: _own(name, input_shape, classes, given))
+    if not isinstance(name, str) or name not in _ARCHITECTURES:
+        raise ValueError(
+            f"model {name!r} is unknown; use one of {', '.join(_ARCHITECTURES)}, "
+            "or package.module:factory for your own code"
+        )
+    architecture = _ARCHITECTURES[name]
+    if unknown := sorted(set(given) - set(architecture.options)):
+        known = ", ".join(architecture.options) or "no options"
+        raise ValueError(f"model {name!r} has no option {', '.join(map(repr, unknown))}; it has {known}")
+    shape = _checked_shape(name, architecture.input_shape if input_shape is None else input_shape)
+    classes = _checked_classes(name, _DEFAULT_CLASSES if classes is None else classes)
+    architecture.check_input(shape)
+    module, _, function = architecture.factory.partition(":")
+    factory = getattr(import_module(module), function)
+    return _seeded(seed, lambda: factory(shape, classes, **{**architecture.options, **given}))
+
+
+def _checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
+    if not len(shape) or any(isinstance(size, bool) or not isinstance(size, int) or size < 1 for size in shape):
+        raise ValueError(
+            f"model {name!r}: input_shape is {tuple(shape)}, must be whole numbers of 1 or more, as (C, H, W)"
+        )
+    return tuple(shape)
+
+
+def _checked_classes(name: str, classes: int) -> int:
+    if isinstance(classes, bool) or not isinstance(classes, int) or classes < 2:
+        raise ValueError(f"model {name!r}: classes is {classes!r}, must be a whole number of 2 or more")
+    return classes
+
+
+def _seeded(seed: int | None, build: Callable[[], nn.Module]) -> nn.Module:
+    """Build a network from random numbers of its own, on the CPU, whose generator is the same everywhere."""
+    import torch
+
+    if seed is None:
+        return build()
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+        raise ValueError(f"seed is {seed!r}, must be a whole number from 0 to 2**64 - 1")
+    device = torch.get_default_device()
+    with torch.random.fork_rng(devices=[]), nullcontext() if device.type == "meta" else torch.device("cpu"):
+        torch.default_generator.manual_seed(seed)
+        model = build()
+    return model.to(device)
+
+
+def _own(name: str, input_shape: Sequence[int] | None, classes: int | None, options: Mapping[str, Any]) -> nn.Module:
+    """Build an operator's own network, and see that it maps one sample to one value for each class."""
+    import torch
+    from torch import nn
+
+    if input_shape is None or classes is None:
+        raise ValueError(f"model {name!r} needs a dataset, or both input_shape and classes: its own are not known here")
+    shape, classes = _checked_shape(name, input_shape), _checked_classes(name, classes)
+    factory = load_factory("model", name)
+    model = factory(input_shape=shape, classes=classes, **options)
+    if not isinstance(model, nn.Module):
+        raise ValueError(
+            f"model {name!r}: the factory returned a {type(model).__name__}, must return a torch.nn.Module"
+        )
+    training = model.training
+    first = next(model.parameters(), torch.empty(0))
+    try:
+        with torch.no_grad():
+            output = model.eval()(torch.zeros(1, *shape, device=first.device, dtype=first.dtype))
+    except RuntimeError as error:
+        raise ValueError(f"model {name!r} does not fit samples of shape {shape}: {error}") from error
+    finally:
+        model.train(training)
+    if tuple(output.shape) != (1, classes):
+        raise ValueError(
+            f"model {name!r} maps a sample of shape {shape} to {tuple(output.shape[1:])}, must be one value for each "
+            f"of {classes} classes"
+        )
+    return model

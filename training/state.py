@@ -1,0 +1,69 @@
+"""The state of a training run on disk, from which a killed run goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from training.datasets import Dataset
+from training.epochs import Epoch
+from training.files import replace_file
+from training.settings import Training
+
+STATE_FILE = "training-state.pt"
+
+
+class WrongState(ValueError):
+    """A saved state that belongs to another run, or cannot be read."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a run stands: `step` batches into `epoch` (both counted from 0), with all that the next step needs."""
+
+    epoch: int
+    step: int
+    model: dict[str, Tensor]
+    optimizer: dict[str, Any]
+    random: Tensor
+    epochs: tuple[Epoch, ...]
+    seconds: float
+
+
+def identity(model: nn.Module, data: Dataset, settings: Training) -> str:
+    """A fingerprint of all that determines a run: settings, data and architecture."""
+    shapes = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
+    text = json.dumps([settings.model_dump(mode="json"), data.fingerprint, shapes], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def save_state(directory: Path, run: str, state: State) -> None:
+    buffer = io.BytesIO()
+    values = dict(vars(state)) | {"epochs": [epoch.to_json() for epoch in state.epochs], "run": run}
+    torch.save(values, buffer)
+    replace_file(directory / STATE_FILE, buffer.getvalue())
+
+
+def load_state(directory: Path, run: str) -> State | None:
+    """The saved state of this run, None where there is none yet."""
+    path = directory / STATE_FILE
+    if not path.exists():
+        return None
+    try:
+        values = torch.load(path, weights_only=True, map_location="cpu")
+    except (RuntimeError, EOFError, OSError, pickle.UnpicklingError) as error:
+        raise WrongState(f"{path} cannot be read ({error}); delete it to train from the start") from error
+    if values.pop("run", None) != run:
+        raise WrongState(
+            f"{path} belongs to a run with other settings, data or architecture; "
+            "use another directory, or delete it to train from the start"
+        )
+    return State(**values | {"epochs": tuple(Epoch.from_json(epoch) for epoch in values["epochs"])})

@@ -1,0 +1,77 @@
+"""The thresholds of AltSDP: g(n, γ) of the paper, its accumulation over a run, and the c that reaches a target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Mode = Literal["prox", "dual", "cumulative"]
+MODES: tuple[Mode, ...] = ("prox", "dual", "cumulative")
+
+
+def effective_rate(lr: float, momentum: float) -> float:
+    """γ/(1-β): momentum lengthens the steps by that factor, so the thresholds must grow with it."""
+    return lr / (1.0 - momentum)
+
+
+def threshold(n: int, rate: float, c: float, mu: float) -> float:
+    """g(n, γ) = c √γ (nγ)^μ, the paper's threshold at step n (the first step is n = 1).
+
+    >>> threshold(n=4, rate=1.0, c=0.5, mu=0.5)
+    1.0
+    """
+    return c * math.sqrt(rate) * (n * rate) ** mu
+
+
+def dual_increment(n: int, rate: float, c: float, mu: float) -> float:
+    """c γ^(μ+1/2) (n^μ - (n-1)^μ), what step n adds in `dual`: at constant γ the sum is g(n, γ) itself.
+
+    At n = 1 the increment is g(1, γ), also for μ = 0, where n^μ would not tell step 0 from step 1.
+    """
+    if n == 1:
+        return threshold(1, rate, c, mu)
+    return float(c * rate ** (mu + 0.5) * (n**mu - (n - 1) ** mu))
+
+
+def accumulated_threshold(
+    rates: Sequence[float] | npt.NDArray[np.float64],
+    c: float,
+    mu: float,
+    *,
+    mode: Mode = "prox",
+    momentum: float = 0.0,
+) -> float:
+    """G, the threshold that a run accumulates over the learning rates of all its steps.
+
+    In `prox` and `cumulative` G = Σ g(n, γ_n); in `dual` it is the sum of the increments. A group whose norm
+    stays above G cannot be pruned, so G belongs beside the initial group norms.
+
+    >>> round(accumulated_threshold([0.1] * 100, c=1.0, mu=0.5, mode="dual"), 6)  # = g(100, 0.1)
+    1.0
+    """
+    gamma = np.asarray(rates, dtype=np.float64) / (1.0 - momentum)
+    n = np.arange(1, len(gamma) + 1, dtype=np.float64)
+    if mode == "dual":
+        steps = n**mu - np.where(n > 1, (n - 1) ** mu, 0.0)
+        return float(c * np.sum(gamma ** (mu + 0.5) * steps))
+    return float(c * np.sum(np.sqrt(gamma) * (n * gamma) ** mu))
+
+
+def c_for_target(
+    target: float,
+    rates: Sequence[float] | npt.NDArray[np.float64],
+    mu: float,
+    *,
+    mode: Mode = "prox",
+    momentum: float = 0.0,
+) -> float:
+    """The c with which a run over these learning rates accumulates G = `target`."""
+    if not (math.isfinite(target) and target >= 0):
+        raise ValueError(f"target={target}: the threshold G to reach must be a finite number, zero or more")
+    if len(rates) == 0:
+        raise ValueError("rates is empty: a target needs the learning rate of every step of the run")
+    return target / accumulated_threshold(rates, 1.0, mu, mode=mode, momentum=momentum)
