@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from training.sources import CorruptData, Source
+from training.sources import REMEDY, CorruptData, Source
 
 _PIXELS = 3 * 32 * 32
-_REMEDY = "delete it and load the data set again, or put the original file in its place"
 
 
 def read_cifar(source: Source, root: Path) -> tuple[npt.NDArray[Any], ...]:
@@ -42,9 +41,9 @@ def _contents(source: Source, root: Path) -> dict[str, bytes]:
                 if file is not None and member.name.removeprefix("./").startswith(f"{source.folder}/"):
                     found[member.name.rsplit("/", 1)[-1]] = file.read()
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
-        raise CorruptData(f"{archive} is not a whole gzipped tar archive ({error}): {_REMEDY}") from error
+        raise CorruptData(f"{archive} is not a whole gzipped tar archive ({error}): {REMEDY}") from error
     if lacking := [name for name in source.files if name not in found]:
-        raise CorruptData(f"{archive} lacks {', '.join(lacking)} in {source.folder}: {_REMEDY}")
+        raise CorruptData(f"{archive} lacks {', '.join(lacking)} in {source.folder}: {REMEDY}")
     return {f"{archive}/{source.folder}/{name}": found[name] for name in source.files}
 
 
@@ -53,10 +52,10 @@ def _batch(path: str, content: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArra
     try:
         entries = _PlainData(io.BytesIO(content), encoding="bytes").load()
     except pickle.UnpicklingError as error:
-        raise CorruptData(f"{path} is not a batch of CIFAR ({error}): {_REMEDY}") from error
+        raise CorruptData(f"{path} is not a batch of CIFAR ({error}): {REMEDY}") from error
     except Exception as error:
         # A damaged pickle fails in as many ways as there are opcodes.
-        raise CorruptData(f"{path} is not a whole pickle ({type(error).__name__}: {error}): {_REMEDY}") from error
+        raise CorruptData(f"{path} is not a whole pickle ({type(error).__name__}: {error}): {REMEDY}") from error
     if isinstance(entries, dict):
         entries = {key.decode() if isinstance(key, bytes) else key: value for key, value in entries.items()}
         images, labels = entries.get("data"), entries.get("labels", entries.get("fine_labels"))
@@ -65,7 +64,7 @@ def _batch(path: str, content: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArra
             if pixels.size == len(labels) * _PIXELS:
                 return pixels.reshape(-1, 3, 32, 32), np.array(labels, np.int64)
             raise CorruptData(f"{path} has {pixels.size} pixel bytes, not {_PIXELS} for each of {len(labels)} labels")
-    raise CorruptData(f"{path} does not hold a table with the array `data` and a list of labels: {_REMEDY}")
+    raise CorruptData(f"{path} does not hold a table with the array `data` and a list of labels: {REMEDY}")
 
 
 class _Kind:
@@ -91,7 +90,7 @@ class _Array:
         match self.state:
             case (_, tuple(), _Kind(code="u1" | "|u1"), fortran, bytes(data)) if not fortran:
                 return np.frombuffer(data, np.uint8)
-        raise CorruptData(f"{path}: `data` is not an array of unsigned bytes: {_REMEDY}")
+        raise CorruptData(f"{path}: `data` is not an array of unsigned bytes: {REMEDY}")
 
 
 class _PlainData(pickle.Unpickler):

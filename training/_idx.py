@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from training.sources import CorruptData, Source
+from training.sources import REMEDY, CorruptData, Source
 
 _UNSIGNED_BYTE = 8
 
@@ -26,20 +26,20 @@ def read_idx(path: Path) -> npt.NDArray[np.uint8]:
         try:
             content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error) as error:
-            raise CorruptData(f"{path} is not a whole gzip file ({error}): {_REMEDY}") from error
+            raise CorruptData(f"{path} is not a whole gzip file ({error}): {REMEDY}") from error
     if len(content) < 4 or content[:2] != b"\0\0":
-        raise CorruptData(f"{path} does not start like an idx file (first bytes {content[:4]!r}): {_REMEDY}")
+        raise CorruptData(f"{path} does not start like an idx file (first bytes {content[:4]!r}): {REMEDY}")
     kind, dimensions = content[2], content[3]
     if kind != _UNSIGNED_BYTE:
-        raise CorruptData(f"{path} holds elements of idx type {kind:#04x}, must be unsigned bytes (0x08): {_REMEDY}")
+        raise CorruptData(f"{path} holds elements of idx type {kind:#04x}, must be unsigned bytes (0x08): {REMEDY}")
     start = 4 + 4 * dimensions
     if len(content) < start:
-        raise CorruptData(f"{path} ends within its header of {start} bytes: {_REMEDY}")
+        raise CorruptData(f"{path} ends within its header of {start} bytes: {REMEDY}")
     shape = tuple(int(size) for size in np.frombuffer(content, ">u4", dimensions, 4))
     if len(content) != start + math.prod(shape):
         raise CorruptData(
             f"{path} has {len(content)} bytes, but its header announces {'x'.join(map(str, shape))} elements, "
-            f"{start + math.prod(shape)} bytes in all: {_REMEDY}"
+            f"{start + math.prod(shape)} bytes in all: {REMEDY}"
         )
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
@@ -53,9 +53,6 @@ def read_mnist(source: Source, root: Path) -> tuple[npt.NDArray[np.uint8], ...]:
             path = path.with_name(f"{name}.gz")
         array = read_idx(path)
         if array.ndim != dimensions:
-            raise CorruptData(f"{path} has {array.ndim} dimensions, must have {dimensions}: {_REMEDY}")
+            raise CorruptData(f"{path} has {array.ndim} dimensions, must have {dimensions}: {REMEDY}")
         arrays.append(array)
     return tuple(arrays)
-
-
-_REMEDY = "delete it and load the data set again, or put the original file in its place"

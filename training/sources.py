@@ -14,6 +14,10 @@ _IDX_FILES = (
 )
 
 
+REMEDY = "delete it and load the data set again, or put the original file in its place"
+"""What to do about a damaged file, the end of every message about one."""
+
+
 class MissingData(FileNotFoundError):
     """Files of a data set are not there and could not be downloaded."""
 
