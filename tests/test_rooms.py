@@ -53,7 +53,9 @@ def test_imports_point_one_way(room: str) -> None:
 
 
 def test_what_only_reads_and_serves_does_not_import_torch() -> None:
-    script = f"import sys\nfor name in {WITHOUT_TORCH!r}:\n    __import__(name)\n    assert 'torch' not in sys.modules, name"
+    script = (
+        f"import sys\nfor name in {WITHOUT_TORCH!r}:\n    __import__(name)\n    assert 'torch' not in sys.modules, name"
+    )
     subprocess.run([sys.executable, "-c", script], cwd=HOUSE, check=True)
 
 
@@ -63,6 +65,6 @@ def test_every_package_ships_its_types() -> None:
 
 def test_every_dependency_has_a_reason_beside_it() -> None:
     text = (HOUSE / "pyproject.toml").read_text(encoding="utf-8")
-    listed = [line.strip() for line in text.splitlines() if line.startswith("    \"") and any(c in line for c in "=>") ]
+    listed = [line.strip() for line in text.splitlines() if line.startswith('    "') and any(c in line for c in "=>")]
     assert len(listed) > 10
     assert all(" # " in line for line in listed), [line for line in listed if " # " not in line]

@@ -1,0 +1,1 @@
+"""Runs and serves: specs and recipes, the plan of an experiment, its runners, settings and the command line."""

@@ -1,0 +1,153 @@
+"""The command `valley`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.console import Console
+
+from app.experiment import Busy
+from app.recipes import DEMO, describe_recipe, load_recipe, recipe_names
+from app.settings import Settings
+from app.spec import BadSpec, Spec, read_spec
+from app.terminal import run_in_terminal
+
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; errors of the user's making are one line, without a traceback."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(level=logging.DEBUG if options.verbose else logging.WARNING, format="%(levelname)s %(message)s")
+    console = Console()
+    try:
+        return int(options.run(options, console))
+    except (BadSpec, Busy, ValueError, FileNotFoundError, PermissionError) as error:
+        if options.verbose:
+            raise
+        print(f"valley: {error}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    except KeyboardInterrupt:
+        print("\nvalley: interrupted; the same command goes on from here", file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="valley", description="Do these trained networks lie in one flat valley?")
+    parser.add_argument("--version", action="version", version=f"valleyscope {version('valleyscope')}")
+    parser.add_argument("--verbose", action="store_true", help="log what happens, and show tracebacks")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    run = commands.add_parser("run", help="run a spec in the terminal")
+    run.add_argument("spec", metavar="SPEC", help="a JSON or YAML file, or the name of a recipe")
+    run.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go; run again to go on")
+    _machine_options(run)
+    run.set_defaults(run=_run)
+
+    demo = commands.add_parser("demo", help="run the demo recipe")
+    demo.add_argument("--once", action="store_true", help="end when the experiment is done")
+    demo.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="where results go (default: demo)")
+    _machine_options(demo)
+    demo.set_defaults(run=_demo)
+
+    recipes = commands.add_parser("recipes", help="list the specs that ship with the project")
+    recipes.set_defaults(run=_recipes)
+
+    export = commands.add_parser("export", help="write a landscape as CSV, VTK, PNG and SVG")
+    export.add_argument("source", type=Path, metavar="DIR", help="directory of a run, or a landscape.h5")
+    export.add_argument("--out", type=Path, metavar="DIR", help="where the files go (default: DIR/export)")
+    export.add_argument("--formats", default="csv,vtk,png,svg", help="which of csv, vtk, png, svg (default: all)")
+    export.set_defaults(run=_export)
+
+    imported = commands.add_parser("import", help="turn files of other tools into landscapes")
+    imported.add_argument("file", type=Path, metavar="FILE", help="plane.npz, curve.npz or a surface .h5")
+    imported.add_argument("--out", type=Path, metavar="DIR", help="where results go (default: beside FILE)")
+    imported.set_defaults(run=_import)
+
+    doctor = commands.add_parser("doctor", help="versions, devices, data root, and what is missing")
+    doctor.set_defaults(run=_doctor)
+    return parser
+
+
+def _machine_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--workers", type=int, metavar="N", help="tasks side by side (default: one a core)")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="where data sets lie (default: VALLEY_DATA)")
+
+
+def _run(options: argparse.Namespace, console: Console) -> int:
+    path = Path(options.spec)
+    spec = load_recipe(options.spec) if options.spec in recipe_names() and not path.exists() else read_spec(path)
+    return _execute(spec, options.out, options, console, base=path.parent)
+
+
+def _demo(options: argparse.Namespace, console: Console) -> int:
+    return _execute(load_recipe(DEMO), options.out, options, console, base=Path())
+
+
+def _execute(spec: Spec, out: Path, options: argparse.Namespace, console: Console, base: Path) -> int:
+    settings = Settings.load()
+    if options.workers is not None and options.workers < 1:
+        raise ValueError(f"--workers={options.workers} must be 1 or more")
+    checkpoints = {}
+    for name, minimum in spec.minima.items():
+        if minimum.checkpoint is not None:
+            file = (base / minimum.checkpoint).resolve()
+            if not file.is_file():
+                raise FileNotFoundError(f"minima.{name}.checkpoint={minimum.checkpoint!r}: {file} does not exist")
+            checkpoints[name] = file
+    return run_in_terminal(
+        spec,
+        out,
+        workers=options.workers or settings.workers,
+        data_root=options.data or settings.data,
+        checkpoints=checkpoints,
+        console=console,
+    )
+
+
+def _recipes(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
+    for name in recipe_names():
+        console.print(f"[bold]{name}[/bold]  {describe_recipe(name)}", highlight=False)
+    return 0
+
+
+def _export(options: argparse.Namespace, console: Console) -> int:
+    from landscape.export import export
+
+    from landscape.store import Landscape
+
+    source = options.source / "landscape.h5" if options.source.is_dir() else options.source
+    target = options.out or source.parent / "export"
+    for path in export(Landscape.open(source), target, tuple(options.formats.split(","))):
+        console.print(str(path), highlight=False, soft_wrap=True)
+    return 0
+
+
+def _import(options: argparse.Namespace, console: Console) -> int:
+    from landscape.foreign import import_file
+
+    from landscape.report import write_report
+
+    landscape = import_file(options.file)
+    target = options.out or options.file.with_name(f"{options.file.stem}-valley")
+    target.mkdir(parents=True, exist_ok=True)
+    landscape.save(target / "landscape.h5")
+    write_report(landscape, target / "report.html")
+    console.print(f"{target / 'landscape.h5'}\n{target / 'report.html'}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def _doctor(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
+    from app.doctor import examine
+
+    return examine(Settings.load(), console)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

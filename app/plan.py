@@ -1,0 +1,97 @@
+"""The plan of an experiment, written once: a spec becomes tasks with dependencies, and every runner executes these.
+
+train each minimum | fit each curve | frame each plane | tiles of its surface, coarse first
+profile of each curve and line | sharpness of each minimum | verdict
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from landscape.tiles import Tile, tiles
+
+from app.cost import tile_points
+from app.spec import Spec
+from landscape.records import line_name
+
+
+class Kind(StrEnum):
+    """What a task does."""
+
+    TRAIN = "train"
+    FIT = "fit"
+    FRAME = "frame"
+    SURFACE = "surface"
+    CURVE = "curve"
+    LINE = "line"
+    SHARPNESS = "sharpness"
+    VERDICT = "verdict"
+
+
+STAGES = {
+    Kind.TRAIN: "minima",
+    Kind.FIT: "curves",
+    Kind.FRAME: "surfaces",
+    Kind.SURFACE: "surfaces",
+    Kind.CURVE: "profiles",
+    Kind.LINE: "profiles",
+    Kind.SHARPNESS: "profiles",
+    Kind.VERDICT: "verdict",
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """One piece of work on a subject: a minimum, a curve, a line or a plane (with the index of a tile).
+
+    Among tasks that are ready, the one with the lowest `priority` runs first.
+    """
+
+    kind: Kind
+    subject: str
+    index: int = 0
+    needs: tuple[str, ...] = ()
+    priority: int = 0
+
+    @property
+    def id(self) -> str:
+        tile = f":{self.index}" if self.kind is Kind.SURFACE else ""
+        return f"{self.kind}:{self.subject}{tile}"
+
+    @property
+    def stage(self) -> str:
+        return STAGES[self.kind]
+
+
+def plan(spec: Spec) -> tuple[Task, ...]:
+    """All tasks of an experiment, those first on which others depend."""
+    return tuple(_tasks(spec))
+
+
+def plane_tiles(spec: Spec, plane: str) -> list[Tile]:
+    """The tiles of a plane's surface; a task names one by its index."""
+    resolution = spec.all_planes[plane].resolution
+    return tiles(resolution, resolution, tile_points(spec))
+
+
+def _tasks(spec: Spec) -> Iterator[Task]:
+    curves, planes = spec.all_curves, spec.all_planes
+    for minimum in spec.minima:
+        yield Task(Kind.TRAIN, minimum, priority=10)
+    for name, curve in curves.items():
+        yield Task(Kind.FIT, name, needs=(f"train:{curve.start}", f"train:{curve.end}"), priority=20)
+    every_point = (*(f"train:{name}" for name in spec.minima), *(f"fit:{name}" for name in curves))
+    for name in planes:
+        yield Task(Kind.FRAME, name, needs=every_point, priority=30)
+        for index, tile in enumerate(plane_tiles(spec, name)):
+            yield Task(Kind.SURFACE, name, index, needs=(f"frame:{name}",), priority=40 + min(tile.level, 9))
+    profiles = []
+    for start, end in spec.lines:
+        profiles.append(Task(Kind.LINE, line_name(start, end), needs=(f"train:{start}", f"train:{end}"), priority=50))
+    profiles += [Task(Kind.CURVE, name, needs=(f"fit:{name}",), priority=50) for name in curves]
+    profiles += [Task(Kind.SHARPNESS, name, needs=(f"train:{name}",), priority=51) for name in spec.minima]
+    yield from profiles
+    if spec.between is not None:
+        yield Task(Kind.VERDICT, "experiment", needs=tuple(task.id for task in profiles), priority=60)

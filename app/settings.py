@@ -1,0 +1,166 @@
+"""Settings of this installation: options of a command, else the environment (VALLEY_*), else files under the home."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from ipaddress import ip_address
+from pathlib import Path
+from tomllib import TOMLDecodeError
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+TOML_FILE = "valley.toml"
+ENVIRONMENT_FILE = ".env"
+MEBIBYTE = 2**20
+_SECRET = ("api_key", "database")
+
+Names = Annotated[tuple[str, ...], NoDecode]
+
+
+class BadSettings(ValueError):
+    """Settings that are refused; the message names each one, with its value unless it is a secret."""
+
+
+def default_home() -> Path:
+    """The user's data folder."""
+    return Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "valleyscope"
+
+
+class Settings(BaseSettings):
+    """Everything that an operator may set. `valley doctor` prints it, without secrets."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="VALLEY_", env_ignore_empty=True, extra="forbid", frozen=True, hide_input_in_errors=True
+    )
+
+    home: Path = Field(default_factory=default_home, description="everything the service keeps")
+    data: Path | None = Field(None, description="data sets; by default a folder of the user's cache")
+    database: str = Field(
+        default_factory=lambda known: f"sqlite:///{known['home'] / 'valley.db'}" if "home" in known else "",
+        min_length=1,
+        description="SQLAlchemy URL of jobs and catalogue; by default SQLite under the home",
+    )
+    host: str = Field("127.0.0.1", min_length=1, description="address to listen at; beyond loopback a key is required")
+    port: int = Field(8360, ge=0, le=65535, description="port to listen at; 0 for any free one")
+    workers: int | None = Field(None, ge=0, le=1024, description="local workers; by default one a GPU, else one a core")
+    api_key: SecretStr | None = Field(None, description="key that clients send as X-API-Key")
+    hosts: Names = Field((), description="names by which clients may call this server, besides its own address")
+    allowed_models: Names = Field((), description="package.module:factory models that clients may use")
+    allowed_datasets: Names = Field((), description="npz:PATH and package.module:factory data that clients may use")
+
+    max_gpu_hours: float = Field(24.0, gt=0, description="estimated cost beyond which a submission must be forced")
+    max_epochs: int = Field(2000, ge=1, le=100_000, description="most epochs of a training run or a curve")
+    max_resolution: int = Field(401, ge=3, le=401, description="most grid points along an axis")
+    max_parameters: int = Field(200_000_000, ge=1, description="most parameters of a network")
+    max_queue: int = Field(100, ge=1, description="most experiments that wait or run")
+    max_body: int = Field(MEBIBYTE, ge=1024, description="most bytes of a request other than an upload")
+    max_upload: int = Field(1024 * MEBIBYTE, ge=1024, description="most bytes of an uploaded checkpoint")
+    max_uploads: int = Field(200, ge=0, description="most uploaded checkpoints that are kept")
+    key_failures: int = Field(10, ge=1, description="wrong keys a minute from one address before it has to wait")
+
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="what the service logs")
+    log_format: Literal["json", "text"] = Field("json", description="json for machines, text for people")
+
+    @classmethod
+    def load(cls, **options: Any) -> Self:
+        """Settings with the options of a command on top; those that are None were not given."""
+        given = {name: value for name, value in options.items() if value is not None}
+        try:
+            return cls(**given)
+        except ValidationError as error:
+            raise BadSettings("; ".join(_explain(error))) from None
+        except (TOMLDecodeError, UnicodeDecodeError) as error:
+            raise BadSettings(f"{TOML_FILE} under the home is not TOML: {error}") from error
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  (its place depends on the home)
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        home = Path(init_settings().get("home") or env_settings().get("home") or default_home()).expanduser()
+        return (
+            init_settings,
+            env_settings,
+            DotEnvSettingsSource(settings_cls, env_file=home / ENVIRONMENT_FILE, dotenv_filtering="only_existing"),
+            TomlConfigSettingsSource(settings_cls, toml_file=home / TOML_FILE),
+            file_secret_settings,
+        )
+
+    @field_validator("home", "data", mode="after")
+    @classmethod
+    def _absolute(cls, path: Path | None) -> Path | None:
+        return None if path is None else path.expanduser().absolute()
+
+    @field_validator("hosts", "allowed_models", "allowed_datasets", mode="before")
+    @classmethod
+    def _separated(cls, value: Any) -> Any:
+        """`a,b` in the environment, a list in a file."""
+        return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+    @field_validator("api_key")
+    @classmethod
+    def _fits_a_header(cls, key: SecretStr | None) -> SecretStr | None:
+        text = "" if key is None else key.get_secret_value()
+        if not text.isascii() or not text.isprintable() or text != text.strip():
+            raise ValueError("must be printable ASCII without spaces around it: make one by `openssl rand -hex 24`")
+        return key
+
+    def refuse_open_door(self) -> None:
+        """A server that other machines can reach must have a key."""
+        if not self.loopback and self.api_key is None:
+            raise BadSettings(
+                f"host={self.host!r} can be reached from other machines, so VALLEY_API_KEY must be set; "
+                "or listen at 127.0.0.1"
+            )
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host.strip("[]")).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def sqlite(self) -> bool:
+        return self.database.startswith("sqlite")
+
+    def shown(self) -> Iterator[tuple[str, str]]:
+        """Each setting with its value, secrets and passwords masked."""
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, tuple):
+                value = ", ".join(value) or None
+            yield name, "-" if value is None else _without_password(str(value)) if name == "database" else str(value)
+
+
+def _without_password(url: str) -> str:
+    from sqlalchemy.engine import make_url
+
+    return make_url(url).render_as_string(hide_password=True)
+
+
+def _explain(error: ValidationError) -> Iterator[str]:
+    for detail in error.errors(include_url=False):
+        name = ".".join(map(str, detail["loc"]))
+        if detail["type"] == "extra_forbidden":
+            yield f"setting {name!r} is unknown: use one of {', '.join(Settings.model_fields)}"
+            continue
+        value = "" if name in _SECRET else f" = {detail['input']!r}"
+        yield f"setting {name} (VALLEY_{name.upper()}){value}: {detail['msg'].removeprefix('Value error, ')}"

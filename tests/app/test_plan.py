@@ -1,0 +1,59 @@
+"""The plan of an experiment: complete, ordered, and known in one place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from app.plan import Kind, plan, plane_tiles
+from app.recipes import DEMO, load_recipe, recipe_names
+from app.spec import parse_spec
+
+
+def test_every_need_is_an_earlier_task() -> None:
+    for name in recipe_names():
+        seen: set[str] = set()
+        for task in plan(load_recipe(name)):
+            assert set(task.needs) <= seen, task
+            assert task.id not in seen
+            seen.add(task.id)
+
+
+def test_the_tiles_of_a_plane_cover_each_grid_point_once() -> None:
+    spec = load_recipe(DEMO)
+    for name, plane in spec.all_planes.items():
+        counts = np.zeros((plane.resolution, plane.resolution), dtype=int)
+        for tile in plane_tiles(spec, name):
+            np.add.at(counts, (tile.rows, tile.columns), 1)
+        assert (counts == 1).all()
+
+
+def test_coarse_tiles_of_all_planes_come_before_fine_ones() -> None:
+    spec = load_recipe(DEMO)
+    tasks = [task for task in plan(spec) if task.kind is Kind.SURFACE]
+    levels = [plane_tiles(spec, task.subject)[task.index].level for task in sorted(tasks, key=lambda t: t.priority)]
+    assert levels == sorted(levels)
+    first = [
+        plane_tiles(spec, "valley")[task.index] for task in tasks if task.subject == "valley" and task.priority == 40
+    ]
+    assert sum(len(tile.rows) for tile in first) == 81
+
+
+def test_the_verdict_waits_for_all_that_it_is_drawn_from() -> None:
+    spec = parse_spec({"minima": {"a": {}, "b": {}, "c": {}}, "planes": {}})
+    verdict = plan(spec)[-1]
+    assert verdict.kind is Kind.VERDICT
+    assert set(verdict.needs) == {
+        "line:a-b", "line:a-c", "line:b-c", "curve:valley", "curve:contrast",
+        "sharpness:a", "sharpness:b", "sharpness:c",
+    }  # fmt: skip
+
+
+def test_a_single_minimum_has_no_verdict() -> None:
+    assert all(task.kind is not Kind.VERDICT for task in plan(parse_spec({"minima": {"a": {}}})))
+
+
+def test_an_expensive_network_has_small_tiles() -> None:
+    minima = {"minima": {"a": {}}}
+    small = plane_tiles(parse_spec(minima), "around")
+    large = plane_tiles(parse_spec(minima | {"dataset": "cifar10", "model": {"name": "vgg16"}}), "around")
+    assert len(large) > len(small)
