@@ -28,9 +28,14 @@ _MULTIPLY_ADDS_A_TILE = 1.0e11
 _LARGEST_TILE = 41
 
 
+def split_sizes(dataset: str) -> tuple[int, int]:
+    """Samples of the training and the test set; a guess for data of the operator's own."""
+    return _SAMPLES.get(dataset, _UNKNOWN_SAMPLES)
+
+
 def samples(spec: Spec) -> int:
     """How many samples one evaluation of a point looks at."""
-    train, test = _SAMPLES.get(spec.dataset, _UNKNOWN_SAMPLES)
+    train, test = split_sizes(spec.dataset)
     counts = {"train": train, "test": test}
     return sum(min(counts[split], spec.samples or counts[split]) for split in spec.splits)
 

@@ -153,8 +153,12 @@ class Spec(BaseModel):
     seed: Seed = Field(0, description="seed of everything that has none of its own")
     training: Training = Field(Training(), description="settings of all minima unless they say otherwise")
     minima: dict[Name, Minimum] = Field(min_length=1, max_length=16, description="the trained networks, by name")
-    curves: dict[Name, Curve] | None = Field(None, description="curves by name; by default from the first minimum")
-    planes: dict[Name, Plane] | None = Field(None, description="planes by name; by default valley and basins")
+    curves: dict[Name, Curve] | None = Field(
+        None, max_length=32, description="curves by name; by default from the first minimum"
+    )
+    planes: dict[Name, Plane] | None = Field(
+        None, max_length=32, description="planes by name; by default valley and basins"
+    )
     splits: tuple[Literal["train", "test"], ...] = Field(("train", "test"), min_length=1, description="data evaluated")
     batch_norm: Literal["population", "running", "frozen"] = Field(
         "population", description="BatchNorm statistics at a point: of all training data, running averages, or stored"

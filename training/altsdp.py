@@ -207,11 +207,6 @@ class _Block:
     def thresholded(self) -> list[_Shape]:
         return [_Shape(slab) for slab in self.slabs if slab.dims is not None]
 
-    @cached_property
-    def uneven(self) -> bool:
-        """Whether some gradient lies otherwise in memory than its weight, which the fused kernel does not see."""
-        return any(g.stride() != t.stride() for g, t in zip(self.gradients(), self.targets, strict=True))
-
     def gradients(self) -> list[Tensor]:
         return [_piece(p.grad, slab.cut) for slab in self.slabs for p in slab.parameters if p.grad is not None]
 
@@ -230,7 +225,7 @@ class _Shape:
     def norms(self) -> Tensor:
         if not self.dims:
             return self.lead.abs()
-        norms = torch.linalg.vector_norm(self.lead, dim=self.dims, keepdim=True)
+        norms: Tensor = torch.linalg.vector_norm(self.lead, dim=self.dims, keepdim=True)
         for companion in self.companions:
             torch.hypot(norms, companion, out=norms)
         return norms
@@ -250,8 +245,12 @@ def _advance(group: dict[str, Any]) -> _Rule:
 
 def _descend(block: _Block, rule: _Rule) -> None:
     """One step of SGD: by torch's fused kernel, or, without a threshold, in the very arithmetic of torch.optim.SGD."""
-    directions = block.gradients()
-    if rule.threshold == 0 or block.uneven:
+    directions: list[Tensor] | tuple[Tensor, ...] = block.gradients()
+    # the fused kernel goes by memory, so it needs every gradient to lie as its weight does
+    even = all(
+        direction.stride() == target.stride() for direction, target in zip(directions, block.targets, strict=True)
+    )
+    if rule.threshold == 0 or not even:
         if rule.weight_decay:
             directions = torch._foreach_add(directions, block.weights, alpha=rule.weight_decay)
         if rule.momentum:

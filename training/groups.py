@@ -16,6 +16,7 @@ from torch import Tensor, fx, nn
 from training.settings import Structure
 
 ParameterGroup = dict[str, Any]
+Layer = nn.Conv1d | nn.Conv2d | nn.Conv3d | nn.Linear
 _LAYERS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear)
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
@@ -46,10 +47,10 @@ def partition(
         if (skip_output and name == output) or layer.weight in taken:
             continue
         level = "filter" if isinstance(layer, nn.Linear) and structure in ("kernel", "vector") else structure
-        members = [layer.weight]
+        members: list[Tensor] = [layer.weight]
         if bias and level == "filter":
-            companions = [layer.bias] + [p for norm in norms.get(name, ()) for p in (norm.weight, norm.bias)]
-            members += [p for p in companions if p is not None and p not in taken]
+            companions = [layer.bias, *(p for norm in norms.get(name, ()) for p in (norm.weight, norm.bias))]
+            members += [p for p in companions if isinstance(p, Tensor) and p not in taken]
         taken.update(members)
         groups.append({"params": members, "name": name, "structure": level})
     rest = [parameter for parameter in model.parameters() if parameter not in taken]
@@ -68,7 +69,7 @@ def group_norms(group: Mapping[str, Any]) -> Tensor:
     """L2 norms of all groups of one layer of a partition, in one flat tensor."""
     weight, *companions = (parameter.detach() for parameter in group["params"])
     dims = group_dims(weight, group["structure"])
-    norms = torch.linalg.vector_norm(weight, dim=dims) if dims else weight.abs()
+    norms: Tensor = torch.linalg.vector_norm(weight, dim=dims) if dims else weight.abs()
     for companion in companions:
         norms = torch.hypot(norms, companion)
     return norms.flatten()
@@ -79,7 +80,7 @@ def prunable(groups: Sequence[ParameterGroup]) -> Iterator[ParameterGroup]:
     return (group for group in groups if group["structure"] is not None)
 
 
-def _survey(model: nn.Module) -> tuple[dict[str, nn.Module], dict[str, list[nn.Module]], str | None]:
+def _survey(model: nn.Module) -> tuple[dict[str, Layer], dict[str, list[nn.Module]], str | None]:
     """Layers by name, the BatchNorms that only they feed, and the name of the output layer."""
     try:
         graph = fx.Tracer().trace(model)
@@ -100,7 +101,7 @@ def _survey(model: nn.Module) -> tuple[dict[str, nn.Module], dict[str, list[nn.M
     return layers, norms, output
 
 
-def _survey_by_order(model: nn.Module) -> tuple[dict[str, nn.Module], dict[str, list[nn.Module]], str | None]:
+def _survey_by_order(model: nn.Module) -> tuple[dict[str, Layer], dict[str, list[nn.Module]], str | None]:
     """The same from the order of registration; a BatchNorm counts where it follows inside one nn.Sequential."""
     layers = {name: module for name, module in model.named_modules() if isinstance(module, _LAYERS)}
     names = {module: name for name, module in layers.items()}

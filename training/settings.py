@@ -25,7 +25,7 @@ class Training(BaseModel):
     epochs: int = Field(120, ge=1, le=100_000, description="passes over the training set")
     batch_size: int = Field(32, ge=1, le=1_000_000, description="images in a gradient step")
     lr: float = Field(0.1, gt=0, le=1000, description="base learning rate")
-    schedule: Schedule = Field(default_factory=Halving, description="how the learning rate falls")
+    schedule: Schedule = Field(Halving(), description="how the learning rate falls")
     momentum: float = Field(0.0, ge=0, lt=1, description="momentum of the gradient; also scales AltSDP's thresholds")
     weight_decay: float = Field(0.0, ge=0, le=1000, description="L2 penalty added to the gradient")
     mode: Mode = Field("prox", description="how AltSDP's threshold acts: prox, dual or cumulative")

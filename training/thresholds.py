@@ -24,7 +24,7 @@ def threshold(n: int, rate: float, c: float, mu: float) -> float:
     >>> threshold(n=4, rate=1.0, c=0.5, mu=0.5)
     1.0
     """
-    return c * math.sqrt(rate) * (n * rate) ** mu
+    return float(c * math.sqrt(rate) * (n * rate) ** mu)
 
 
 def dual_increment(n: int, rate: float, c: float, mu: float) -> float:

@@ -91,7 +91,9 @@ def test_a_checkpoint_of_ones_own_is_a_minimum(finished: Path, tmp_path: Path) -
     assert done.returncode == 0, done.stdout + done.stderr
     landscape = Landscape.open(tmp_path / "out" / "landscape.h5")
     original = Landscape.open(finished / "landscape.h5")
-    assert landscape.minima["mine"].final["train_loss"] == original.minima["sgd"].final["train_loss"]
+    # the same weights in another memory order: equal up to rounding
+    losses = [found.final["train_loss"] for found in (landscape.minima["mine"], original.minima["sgd"])]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
     assert landscape.verdict is not None
 
 

@@ -170,7 +170,7 @@ def test_learning_rate_is_flat_then_falls_linearly_to_a_hundredth() -> None:
 def test_progress_tells_every_step_in_order() -> None:
     model = convolutional()
     told: list[FittingProgress] = []
-    fit_curve(model, *two_minima(model), batch(), epochs=4, batch_size=16, lr=0.2, progress=told.append)
+    fit_curve(model, *two_minima(model), batch(), epochs=4, batch_size=16, lr=0.2, progress=told.append, report_every=0)
     assert [(each.epoch, each.step) for each in told] == [(epoch, step) for epoch in range(4) for step in range(3)]
     assert told[-1].share == 1.0
     assert all(0 <= each.t <= 1 and each.loss > 0 for each in told)
@@ -197,12 +197,12 @@ def test_an_interrupted_fit_goes_on_to_the_same_bends(tmp_path: Path, share: flo
     options = {"bends": 2, "epochs": 5, "batch_size": 8, "weight_decay": 1e-3, "state_path": tmp_path / "fit"}
     whole = fit_curve(model, *ends, data, **{**options, "state_path": None})  # type: ignore[arg-type]
     with pytest.raises(Interrupted):
-        fit_curve(model, *ends, data, save_every=0, progress=interrupt_at(share), **options)  # type: ignore[arg-type]
+        fit_curve(model, *ends, data, save_every=0, progress=interrupt_at(share), report_every=0, **options)  # type: ignore[arg-type]
     steps: list[FittingProgress] = []
-    resumed = fit_curve(model, *ends, data, progress=steps.append, **options)  # type: ignore[arg-type]
+    resumed = fit_curve(model, *ends, data, progress=steps.append, report_every=0, **options)  # type: ignore[arg-type]
     assert len(steps) < 25
     assert torch.equal(whole.points, resumed.points)
-    again = fit_curve(model, *ends, data, progress=interrupt_at(0), **options)  # type: ignore[arg-type]
+    again = fit_curve(model, *ends, data, progress=interrupt_at(0), report_every=0, **options)  # type: ignore[arg-type]
     assert torch.equal(whole.points, again.points)
 
 
@@ -216,7 +216,8 @@ def test_a_fit_killed_by_the_system_goes_on_to_the_same_bends(tmp_path: Path) ->
         def told(progress):
             if progress.share > 0.6:
                 os.kill(os.getpid(), signal.SIGKILL)
-        fit_curve(model, start, end, data, epochs=6, batch_size=8, state_path=sys.argv[2], save_every=0, progress=told)
+        fit_curve(model, start, end, data, epochs=6, batch_size=8, state_path=sys.argv[2], save_every=0, progress=told,
+                  report_every=0)
     """
     model, data = with_noise(), batch(dtype=torch.float32)
     start, end = two_minima(model)
@@ -233,12 +234,26 @@ def test_a_fit_killed_by_the_system_goes_on_to_the_same_bends(tmp_path: Path) ->
     torch.set_num_threads(1)
     try:
         steps: list[FittingProgress] = []
-        resumed = fit_curve(model, start, end, data, epochs=6, batch_size=8, state_path=state, progress=steps.append)
+        resumed = fit_curve(
+            model, start, end, data, epochs=6, batch_size=8, state_path=state, progress=steps.append, report_every=0
+        )
         whole = fit_curve(model, start, end, data, epochs=6, batch_size=8)
     finally:
         torch.set_num_threads(threads)
     assert 0 < len(steps) < 15
     assert torch.equal(whole.points, resumed.points)
+
+
+def test_batchnorm_uses_the_statistics_of_the_batch_while_fitting() -> None:
+    model, (x, y) = with_noise(torch.float64), batch()
+    model[3] = nn.Identity()
+    start, end = two_minima(model)
+    model[1].running_mean.fill_(1e6)  # type: ignore[union-attr, operator]
+    fit = CurveFit(model.eval(), start, end, (x, y), FittingSettings(batch_size=40))
+    done = fit.step(0, rate=0.1)
+    plain = copy.deepcopy(model).train()
+    load_vector(plain, Bezier([start, (start + end) / 2, end]).point(done.t))
+    assert done.loss == pytest.approx(F.cross_entropy(plain(x), y).item(), rel=1e-10)
 
 
 def test_cancelling_raises_saves_and_can_be_taken_up_again(tmp_path: Path) -> None:
@@ -250,7 +265,9 @@ def test_cancelling_raises_saves_and_can_be_taken_up_again(tmp_path: Path) -> No
             model, *ends, data, epochs=4, batch_size=16, state_path=tmp_path / "fit", cancelled=lambda: next(asked)
         )
     steps: list[FittingProgress] = []
-    resumed = fit_curve(model, *ends, data, epochs=4, batch_size=16, state_path=tmp_path / "fit", progress=steps.append)
+    resumed = fit_curve(
+        model, *ends, data, epochs=4, batch_size=16, state_path=tmp_path / "fit", progress=steps.append, report_every=0
+    )
     assert len(steps) == 7
     assert torch.equal(resumed.bend, fit_curve(model, *ends, data, epochs=4, batch_size=16).bend)
 

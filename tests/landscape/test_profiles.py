@@ -75,10 +75,8 @@ def test_an_evaluator_that_holds_the_data_serves_several_paths() -> None:
     model = network()
     evaluator = Evaluator(model, data())
     path = line(*control_points(2))
-    np.testing.assert_array_equal(
-        along(model, path, evaluator=evaluator, points=5)["train"].loss,
-        along(model, path, data(), points=5)["train"].loss,
-    )
+    served = along(model, path, evaluator=evaluator, points=5)
+    np.testing.assert_array_equal(served["train"].loss, along(model, path, data(), points=5)["train"].loss)
 
 
 def planted(loss: list[float], arc: list[float]) -> Profile:

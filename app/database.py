@@ -1,0 +1,122 @@
+"""The one database of a service: our catalogue and the queues of DBOS, in SQLite or Postgres."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_BUSY_MILLISECONDS = 30_000
+_POOL = 20
+
+
+class Stopped(RuntimeError):
+    """The process is shutting down, so the database is not waited for any longer."""
+
+
+class Database:
+    """An engine with the settings that both kinds of database need, and transactions on it."""
+
+    def __init__(self, url: str) -> None:
+        parsed = sa.make_url(url)
+        self.sqlite = parsed.get_backend_name() == "sqlite"
+        if self.sqlite:
+            if not parsed.database or parsed.database == ":memory:":
+                raise ValueError(f"database={url!r} must name a file: jobs outlive the process that submits them")
+            self.path: Path | None = Path(parsed.database).absolute()
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.engine = sa.create_engine(parsed, pool_size=_POOL, max_overflow=0)
+            event.listen(self.engine, "connect", _configure_sqlite)
+        else:
+            self.path = None
+            parsed = parsed.set(drivername="postgresql+psycopg")
+            self.engine = sa.create_engine(parsed, pool_size=_POOL, max_overflow=0, pool_pre_ping=True)
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        with self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self, *, durable: bool = False) -> Iterator[sa.Connection]:
+        """A transaction that writes, and holds SQLite's write lock from its start, so that what it reads stays true.
+
+        SQLite flushes a commit to the disk when it is `durable`; others survive the death of any process, and a power
+        cut may take back the last ones, in order. What we promise a client is durable; what a worker reports is not,
+        since it would be computed again.
+        """
+        with self.engine.connect() as connection:
+            if self.sqlite:
+                connection.exec_driver_sql(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.commit()
+            except BaseException:
+                connection.rollback()
+                raise
+
+    @contextmanager
+    def alone(self, what: str) -> Iterator[None]:
+        """One process at a time does this: both kinds of migrations fail when two start them at once."""
+        if self.path is not None:
+            with self.path.with_name(f"{self.path.name}.{what}").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield
+        else:
+            with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                key = {"key": lock_key(what)}
+                connection.execute(sa.text("SELECT pg_advisory_lock(:key)"), key)
+                try:
+                    yield
+                finally:
+                    connection.execute(sa.text("SELECT pg_advisory_unlock(:key)"), key)
+
+    def insist(self, action: Callable[[], T], stopping: threading.Event) -> T:
+        """Repeat an action until the database lets it happen: the disk may be full, or the server be restarting."""
+        delay = 0.2
+        while True:
+            try:
+                return action()
+            except DBAPIError as error:
+                if not passing(error):
+                    raise
+                if stopping.is_set():
+                    raise Stopped(f"the database was not reachable at the end: {error.orig}") from error
+                log.warning("the database refuses (%s); trying again in %.1f s", error.orig, delay)
+                time.sleep(delay)
+                delay = min(2 * delay, 5.0)
+
+
+def passing(error: DBAPIError) -> bool:
+    """Whether an error is of the kind that goes away: locked, full, read-only, unreachable."""
+    return isinstance(error, OperationalError) or error.connection_invalidated
+
+
+def lock_key(name: str) -> int:
+    """The number of a Postgres advisory lock: 64 bits of a name."""
+    return int.from_bytes(blake2b(f"valleyscope {name}".encode(), digest_size=8).digest(), signed=True)
+
+
+def _configure_sqlite(connection: Any, _record: Any) -> None:
+    # DBOS needs IMMEDIATE on an engine that it did not make itself.
+    connection.isolation_level = "IMMEDIATE"
+    for pragma in (f"busy_timeout={_BUSY_MILLISECONDS}", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")

@@ -1,0 +1,133 @@
+"""Reading members of HDF5 files that may be damaged, foreign or hostile.
+
+Only plain members are read: hard links to contiguous or chunked data of this very file, of numeric or text type, and
+no larger than ``LARGEST``. Links and storage in other files, which HDF5 allows, are refused.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+import h5py
+import numpy as np
+
+from landscape.records import Floats
+
+LARGEST: Final = 2**24
+
+
+class Flaw(ValueError):
+    """Something is wrong with one member of a file; the message opens with its name."""
+
+
+def open_file(path: str | os.PathLike[str]) -> h5py.File:
+    """The file, opened for reading; a Flaw says whether it is absent, not HDF5 or cut short."""
+    try:
+        size = os.stat(path).st_size
+        with open(path, "rb") as file:  # noqa: PTH123  (os.PathLike, not only Path)
+            signature = file.read(8)
+    except OSError as error:
+        raise Flaw(f"cannot be read ({error.strerror})") from None
+    if signature != b"\x89HDF\r\n\x1a\n":
+        raise Flaw("is empty" if size == 0 else "is not an HDF5 file")
+    try:
+        return h5py.File(path, "r")
+    except OSError as error:
+        message = str(error)
+        if "truncated" in message:
+            raise Flaw("is truncated: its end is missing") from None
+        if "lock" in message or "already open" in message:
+            raise Flaw("is being written by another program, or was not closed by it") from None
+        raise Flaw(f"is a damaged HDF5 file ({message})") from None
+
+
+def subgroup(group: h5py.Group, name: str) -> h5py.Group:
+    member = _member(group, name)
+    if not isinstance(member, h5py.Group):
+        raise Flaw(f"{_address(group, name)}: is not a group")
+    return member
+
+
+def floats(group: h5py.Group, name: str) -> Floats:
+    """A numeric dataset as float64."""
+    return np.asarray(_numbers(group, name)[()], dtype=np.float64)
+
+
+def integers(group: h5py.Group, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    values = _numbers(group, name)[()]
+    if np.asarray(values).dtype.kind not in "iub":
+        raise Flaw(f"{_address(group, name)}: is {np.asarray(values).dtype}, not whole numbers")
+    return np.asarray(values, dtype=np.int64)
+
+
+def texts(group: h5py.Group, name: str) -> list[str]:
+    """A dataset of strings, also a single one, also as Python 2 wrote them."""
+    dataset = _dataset(group, name)
+    if h5py.check_string_dtype(dataset.dtype) is None:
+        raise Flaw(f"{_address(group, name)}: is {dataset.dtype}, not text")
+    return [_text(value) for value in np.atleast_1d(dataset[()])]
+
+
+def attribute(group: h5py.Group, name: str) -> Any:
+    try:
+        value = group.attrs[name]
+    except KeyError:
+        raise Flaw(f"{_address(group)}: its attribute {name!r} is missing") from None
+    except (OSError, TypeError, ValueError, RuntimeError) as error:
+        raise Flaw(f"{_address(group)}: its attribute {name!r} cannot be read ({error})") from None
+    return value
+
+
+def text_attribute(group: h5py.Group, name: str) -> str:
+    value = attribute(group, name)
+    if not isinstance(value, str | bytes):
+        raise Flaw(f"{_address(group)}: its attribute {name!r} is {type(value).__name__}, not text")
+    return _text(value)
+
+
+def number_attribute(group: h5py.Group, name: str) -> float:
+    value = attribute(group, name)
+    if not isinstance(value, np.number | int | float):
+        raise Flaw(f"{_address(group)}: its attribute {name!r} is {type(value).__name__}, not a number")
+    return float(value)
+
+
+def _numbers(group: h5py.Group, name: str) -> h5py.Dataset:
+    dataset = _dataset(group, name)
+    if dataset.dtype.kind not in "fiub":
+        raise Flaw(f"{_address(group, name)}: is {dataset.dtype}, not numbers")
+    return dataset
+
+
+def _dataset(group: h5py.Group, name: str) -> h5py.Dataset:
+    member = _member(group, name)
+    if not isinstance(member, h5py.Dataset):
+        raise Flaw(f"{_address(group, name)}: is not a dataset")
+    if member.shape is None:
+        raise Flaw(f"{_address(group, name)}: is empty")
+    if member.size > LARGEST:
+        raise Flaw(f"{_address(group, name)}: has {member.size} values; at most {LARGEST} are read")
+    if member.external or member.is_virtual:
+        raise Flaw(f"{_address(group, name)}: keeps its values in another file, which is not followed")
+    return member
+
+
+def _member(group: h5py.Group, name: str) -> Any:
+    try:
+        link = group.get(name, getlink=True)
+        if link is None:
+            raise Flaw(f"{_address(group, name)}: is missing")
+        if not isinstance(link, h5py.HardLink):
+            raise Flaw(f"{_address(group, name)}: is a link to another place, which is not followed")
+        return group[name]
+    except (KeyError, OSError, RuntimeError) as error:
+        raise Flaw(f"{_address(group, name)}: cannot be read ({error})") from None
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _address(group: h5py.Group, name: str = "") -> str:
+    return f"{group.name.rstrip('/')}/{name}".strip("/") or "file"

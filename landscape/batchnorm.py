@@ -1,0 +1,189 @@
+"""Statistics of BatchNorm layers at points of weight space, where no training has left any.
+
+``Population`` is the default: at every layer the mean and biased variance over all training samples, the layers before
+it already normalised with theirs. This is what one batch of the whole training set would give, and it depends on the
+weights and the data alone. ``Running`` is the way of Garipov et al. (2018): averages over batches of one pass in
+training mode, which depend on the batch size and the order of the samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from landscape.graphs import InterruptedGraph, module_of, traced
+from landscape.moments import Moments
+
+Advance = Callable[[float], None]
+"""Told of every so many samples that are done; it may raise to stop the work."""
+
+
+def batch_norms(network: nn.Module) -> dict[str, _BatchNorm]:
+    """The BatchNorm layers of a network by name."""
+    return {name: layer for name, layer in network.named_modules() if isinstance(layer, _BatchNorm)}
+
+
+class Population:
+    """Population statistics of the BatchNorm layers of a network, which it makes its layers use.
+
+    A network that can be traced is run layer by layer over blocks: every block stops at a BatchNorm layer until all
+    have arrived there. Any other network sees all samples at once.
+    """
+
+    def __init__(self, network: nn.Module, example: Tensor) -> None:
+        self._network = network
+        self._statistics: list[tuple[Tensor, Tensor]] = []
+        self._calls = 0
+        self._measuring = False
+        self._layers: list[_BatchNorm] = []
+        self._graph: InterruptedGraph | None = None
+        graph = traced(network, example)
+        if graph is not None:
+            stops = [node for node in graph.graph.nodes if isinstance(module_of(graph, node), _BatchNorm)]
+            self._layers = [layer for node in stops if isinstance(layer := module_of(graph, node), _BatchNorm)]
+            self._graph = InterruptedGraph(graph, stops)
+        self.bytes_a_sample = self._held(example) // len(example)
+        for layer in batch_norms(network).values():
+            layer.forward = partial(self._forward, layer)
+
+    @torch.inference_mode()
+    def measure(self, blocks: Sequence[Callable[[], Tensor]], advance: Advance) -> list[Tensor]:
+        """Take the statistics from samples, given as blocks to be fetched, and return the network's output for each."""
+        self._statistics = []
+        if self._graph is None:
+            return self._measure_at_once([fetch() for fetch in blocks], advance)
+        runs = []
+        moments = Moments()
+        for fetch in blocks:
+            run = self._graph.start(fetch())
+            if run.resume():
+                moments.add(run.input)
+            runs.append(run)
+        for layer in self._layers:
+            scale, shift = _scale_and_shift(layer, moments, runs[0].input.dtype)
+            self._statistics.append((scale, shift))
+            moments = Moments()
+            for run in runs:
+                size = len(run.input)
+                if run.resume(_normalised(run.input, scale, shift)):
+                    moments.add(run.input)
+                advance(size / len(self._layers))
+        return [run.output for run in runs]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The output of the network with the statistics taken last."""
+        self._calls = 0
+        output: Tensor = self._network(x)
+        return output
+
+    def _held(self, example: Tensor) -> int:
+        """Memory that ``measure`` would hold for the samples of the example."""
+        if self._graph is None:
+            return _three_largest(self._network, example)
+        run = self._graph.start(example.clone())
+        most = 0
+        with torch.no_grad():
+            while run.resume(None if most == 0 else run.input.clone()):
+                most = max(most, run.live_bytes())
+        return most
+
+    def _measure_at_once(self, blocks: list[Tensor], advance: Advance) -> list[Tensor]:
+        self._measuring = True
+        try:
+            output: Tensor = self._network(torch.cat(blocks))
+        finally:
+            self._measuring = False
+        advance(len(output))
+        return list(output.split([len(block) for block in blocks]))
+
+    def _forward(self, layer: _BatchNorm, x: Tensor) -> Tensor:
+        """Forward pass of a BatchNorm layer: with statistics of its input, or with the next ones taken before."""
+        if self._measuring:
+            moments = Moments()
+            moments.add(x)
+            self._statistics.append(_scale_and_shift(layer, moments, x.dtype))
+            return _normalised(x, *self._statistics[-1])
+        if self._calls == len(self._statistics):
+            raise ValueError(
+                "the network calls BatchNorm layers more often for some data than for others, so population statistics "
+                "do not fit; use batch_norm='running' or 'frozen'"
+            )
+        self._calls += 1
+        return _normalised(x, *self._statistics[self._calls - 1])
+
+
+class Running:
+    """Running averages over batches in training mode: momentum b / (n + b) after n samples, for a batch of b.
+
+    Variances are averages of the batches' unbiased ones, as PyTorch keeps them. Only BatchNorm layers are put in
+    training mode: dropout stays off, so that the same weights always give the same values.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        self._network = network
+        self._layers = list(batch_norms(network).values())
+
+    @torch.inference_mode()
+    def measure(self, batches: Sequence[Callable[[], Tensor]], advance: Advance) -> list[Tensor]:
+        """Average over batches, given as blocks to be fetched; returns no outputs, since the averages come after."""
+        seen = 0
+        for layer in self._layers:
+            layer.reset_running_stats()
+            layer.train()
+        try:
+            for fetch in batches:
+                x = fetch()
+                for layer in self._layers:
+                    layer.momentum = len(x) / (seen + len(x))
+                self._network(x)
+                seen += len(x)
+                advance(len(x))
+        finally:
+            for layer in self._layers:
+                layer.eval()
+        return []
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The output of the network with the averages taken last."""
+        output: Tensor = self._network(x)
+        return output
+
+
+def _scale_and_shift(layer: _BatchNorm, moments: Moments, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """BatchNorm as x -> x * scale + shift: scale = gamma / sqrt(v + eps), shift = beta - m * scale; from float64."""
+    mean, variance = moments.pooled()
+    scale = (variance + layer.eps).rsqrt()
+    if layer.weight is not None:
+        scale = scale * layer.weight
+    shift = -mean * scale
+    if layer.bias is not None:
+        shift = shift + layer.bias
+    return scale.to(dtype), shift.to(dtype)
+
+
+def _normalised(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    shape = (1, -1) + (1,) * (x.dim() - 2)
+    return torch.addcmul(shift.view(shape), x, scale.view(shape))
+
+
+def _three_largest(network: nn.Module, example: Tensor) -> int:
+    """Three times the largest output of a module: what a forward pass holds at a time, roughly."""
+    largest = 0
+
+    def watch(_layer: nn.Module, _inputs: object, output: object) -> None:
+        nonlocal largest
+        if isinstance(output, Tensor):
+            largest = max(largest, output.nbytes)
+
+    hooks = [layer.register_forward_hook(watch) for layer in network.modules()]
+    try:
+        with torch.no_grad():
+            network(example)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return 3 * largest

@@ -1,0 +1,82 @@
+"""A copy of a network whose parameters are views of one flat buffer, for gradients at any point of weight space.
+
+Setting the buffer moves all parameters at once. Cutting a flat vector that requires a gradient would make each
+parameter's gradient a full-size vector of zeros with one stretch filled; here every parameter is a leaf, and its
+gradient has its own size.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from landscape.vectors import dimension
+
+
+class BoundNetwork:
+    """A private copy of the model, in training mode, with parameters bound to ``weights``.
+
+    Inside the buffer, parameters of four dimensions lie in channels-last order (convolutions on images are faster in
+    it); ``arrange`` brings flat vectors into this order and ``restore`` brings them back.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.network = copy.deepcopy(model).train()
+        self.parameters = list(self.network.parameters())
+        kinds = {(parameter.dtype, parameter.device) for parameter in self.parameters}
+        if len(kinds) > 1:
+            found = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
+            raise ValueError(f"the parameters are of several kinds ({found}); convert the model to one first")
+        ((dtype, device),) = kinds
+        self.weights = torch.zeros(dimension(model), dtype=dtype, device=device)
+        for parameter, view in zip(self.parameters, self.cut(self.weights), strict=True):
+            parameter.data = view
+            parameter.requires_grad_(True)
+
+    @property
+    def device(self) -> torch.device:
+        return self.weights.device
+
+    def cut(self, vector: Tensor) -> list[Tensor]:
+        """Views of an arranged vector with the shapes of the parameters."""
+        parts: list[Tensor] = []
+        offset = 0
+        for parameter in self.parameters:
+            part = vector[offset : offset + parameter.numel()]
+            offset += parameter.numel()
+            if parameter.dim() == 4:
+                outputs, inputs, height, width = parameter.shape
+                parts.append(part.view(outputs, height, width, inputs).permute(0, 3, 1, 2))
+            else:
+                parts.append(part.view(parameter.shape))
+        return parts
+
+    def arrange(self, vector: Tensor) -> Tensor:
+        """A flat vector (in the order of ``flatten``) as a new vector in the order of the buffer."""
+        arranged = torch.empty_like(self.weights)
+        offset = 0
+        for part in self.cut(arranged):
+            part.copy_(vector[offset : offset + part.numel()].view(part.shape))
+            offset += part.numel()
+        return arranged
+
+    def restore(self, arranged: Tensor) -> Tensor:
+        """The inverse of ``arrange``."""
+        return torch.cat([part.reshape(-1) for part in self.cut(arranged)])
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """Inputs on the device of the network, images in channels-last order."""
+        x = x.to(self.device)
+        return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
+
+    def take_gradients(self) -> Sequence[Tensor]:
+        """The gradients of the parameters since the last call; a parameter that took no part has zeros."""
+        gradients = [
+            torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in self.parameters
+        ]
+        for parameter in self.parameters:
+            parameter.grad = None
+        return gradients

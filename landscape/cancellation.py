@@ -1,0 +1,18 @@
+"""How long computations are stopped from outside: they ask now and then, and raise ``Cancelled``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+CancelCheck = Callable[[], bool]
+"""Called between small pieces of work; ``True`` means stop."""
+
+
+class Cancelled(Exception):
+    """The caller's cancel check said stop; what was saved before stays valid."""
+
+
+def stop_if(cancelled: CancelCheck | None) -> None:
+    """Raise ``Cancelled`` when the cancel check says so."""
+    if cancelled is not None and cancelled():
+        raise Cancelled("cancelled by the caller")

@@ -1,0 +1,50 @@
+"""A landscape in the formats of other tools: CSV, VTK for ParaView, PNG and SVG for papers.
+
+>>> import tempfile
+>>> from landscape.store import Landscape
+>>> [path.name for path in export(Landscape("empty"), tempfile.mkdtemp(), ["csv"])]
+[]
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+from landscape.export.pictures import write_pictures
+from landscape.export.spreadsheets import write_spreadsheets
+from landscape.export.vtk import write_vtk
+from landscape.store import Landscape
+
+Writer = Callable[[Landscape, Path], list[Path]]
+
+FORMATS: Final[dict[str, Writer]] = {
+    "csv": write_spreadsheets,
+    "vtk": write_vtk,
+    "png": lambda landscape, directory: write_pictures(landscape, directory, "png"),
+    "svg": lambda landscape, directory: write_pictures(landscape, directory, "svg"),
+}
+
+
+def export(
+    landscape: Landscape, directory: str | os.PathLike[str], formats: Iterable[str] = tuple(FORMATS)
+) -> list[Path]:
+    """Write the landscape in each of the formats (csv, vtk, png, svg) and return the files, in order.
+
+    csv: surface.csv (a row a grid point), points.csv, tracks.csv (curves and trajectories on the planes), paths.csv
+    (values along curves and lines), minima.csv, training.csv and layers.csv. An overflow is ``inf``, what was not
+    computed or recorded is empty. vtk: <plane>.vts and <plane>-paths.vtp. png and svg: <plane>-<split>-<value>,
+    profile and paper. Files of these names are replaced, each at once; files without content are not written.
+    """
+    wanted = list(dict.fromkeys(formats))
+    unknown = [name for name in wanted if name not in FORMATS]
+    if unknown:
+        raise ValueError(f"formats has {', '.join(map(repr, unknown))}; choose from {', '.join(FORMATS)}")
+    target = Path(directory)
+    target.mkdir(parents=True, exist_ok=True)
+    return [path for name in wanted for path in FORMATS[name](landscape, target)]
+
+
+__all__ = ["FORMATS", "export"]

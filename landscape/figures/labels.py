@@ -1,0 +1,100 @@
+"""Where the labels of named points go: beside their point, inside the frame, clear of each other.
+
+The frame is measured in pixels of a small screen, so that what fits there fits everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from landscape.figures.sampling import is_bend
+from landscape.records import Coordinates, PlaneRecord
+
+_FRAME: Final = 300.0
+_CHARACTER: Final = 6.6
+_HEIGHT: Final = 20.0
+_GAP: Final = 10.0
+
+Horizontal = Literal["left", "center", "right"]
+Vertical = Literal["bottom", "middle", "top"]
+
+
+@dataclass(frozen=True)
+class Label:
+    """The text of a label, the corner or edge of it that is tied to the point, and its shift in pixels."""
+
+    text: str
+    anchor: tuple[Horizontal, Vertical]
+    shift: tuple[float, float]
+
+
+Box = tuple[float, float, float, float]
+
+_CANDIDATES: Final[tuple[tuple[tuple[Horizontal, Vertical], tuple[float, float]], ...]] = (
+    (("center", "bottom"), (0, _GAP)),
+    (("center", "top"), (0, -_GAP)),
+    (("left", "bottom"), (_GAP / 2, _GAP / 2)),
+    (("right", "bottom"), (-_GAP / 2, _GAP / 2)),
+    (("left", "top"), (_GAP / 2, -_GAP / 2)),
+    (("right", "top"), (-_GAP / 2, -_GAP / 2)),
+    (("left", "middle"), (_GAP, 0)),
+    (("right", "middle"), (-_GAP, 0)),
+)
+
+
+def shown_points(plane: PlaneRecord) -> dict[str, Coordinates]:
+    """The named points that lie within the frame."""
+    x, y = plane.x, plane.y
+    return {
+        name: place
+        for name, place in plane.points.items()
+        if x[0] <= place[0] <= x[-1] and y[0] <= place[1] <= y[-1]
+    }
+
+
+def labels_of(plane: PlaneRecord) -> dict[str, Label]:
+    """A label for every named point within the frame."""
+    points = shown_points(plane)
+    texts = _texts(points, plane)
+    width, height = plane.x[-1] - plane.x[0], plane.y[-1] - plane.y[0]
+    scale = _FRAME / max(width, height)
+    frame: Box = (0.0, 0.0, width * scale, height * scale)
+    places = {name: ((x - plane.x[0]) * scale, (y - plane.y[0]) * scale) for name, (x, y) in points.items()}
+    taken: list[Box] = [(x - 6, y - 6, x + 6, y + 6) for x, y in places.values()]
+    chosen: dict[str, Label] = {}
+    for own, (name, place) in enumerate(places.items()):
+        others = taken[:own] + taken[own + 1 :]
+        boxes = [_box(place, texts[name], *candidate) for candidate in _CANDIDATES]
+        faults = [100 * _outside(box, frame) + sum(_overlap(box, other) for other in others) for box in boxes]
+        best = faults.index(min(faults))
+        taken.append(boxes[best])
+        chosen[name] = Label(texts[name], *_CANDIDATES[best])
+    return chosen
+
+
+def _texts(points: Mapping[str, Coordinates], plane: PlaneRecord) -> dict[str, str]:
+    bends = [name for name in points if is_bend(name)]
+    short = {name: "bend" if name in bends and len(bends) == 1 else name for name in points}
+    return {name: f"{short[name]} (projected)" if plane.is_projected(name) else short[name] for name in points}
+
+
+def _box(
+    place: Coordinates, text: str, anchor: tuple[Horizontal, Vertical], shift: tuple[float, float]
+) -> Box:
+    width = _CHARACTER * len(text) + 8
+    left = place[0] + shift[0] - {"left": 0.0, "center": width / 2, "right": width}[anchor[0]]
+    bottom = place[1] + shift[1] - {"bottom": 0.0, "middle": _HEIGHT / 2, "top": _HEIGHT}[anchor[1]]
+    return left, bottom, left + width, bottom + _HEIGHT
+
+
+def _outside(box: Box, frame: Box) -> float:
+    over = (frame[0] - box[0], frame[1] - box[1], box[2] - frame[2], box[3] - frame[3])
+    return sum(max(amount, 0.0) for amount in over)
+
+
+def _overlap(one: Box, other: Box) -> float:
+    width = min(one[2], other[2]) - max(one[0], other[0])
+    height = min(one[3], other[3]) - max(one[1], other[1])
+    return width * height if width > 0 and height > 0 else 0.0

@@ -1,0 +1,178 @@
+"""Surface files (.h5) of loss-landscape (Li et al. 2018), as plot_surface.py writes them.
+
+``xcoordinates`` and, in two dimensions, ``ycoordinates``: steps along the directions of the file named in
+``dir_file``; ``train_loss`` and ``train_acc`` (percent), sometimes ``test_loss`` and ``test_acc``. The arrays have the
+shape (len(x), len(y)), but their scheduler numbers the points row by row of meshgrid(x, y) and fills the flat array
+in that order: read flat, a row is one value of y. -1 says "not computed yet". Beside a surface may lie the trajectory
+of training, projected on the same directions: <directions>_proj_cos.h5.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import h5py
+import numpy as np
+
+from landscape import _hdf5
+from landscape._hdf5 import Flaw
+from landscape.records import (
+    DISTANCE,
+    TRAJECTORY,
+    Floats,
+    Grid,
+    Mask,
+    MinimumRecord,
+    PathRecord,
+    PathValues,
+    PlaneRecord,
+    line_name,
+)
+from landscape.store import Landscape
+
+SPLITS: Final = ("train", "test")
+MODEL: Final = "model"
+STEP: Final = "step along the direction"
+
+
+def read(path: Path, file: h5py.File) -> Landscape:
+    """The landscape in an open surface file; a trajectory that lies beside it is read, too."""
+    if "xcoordinates" not in file:
+        raise Flaw(_what_else(file))
+    directions = _hdf5.texts(file, "dir_file")[0] if "dir_file" in file else ""
+    x = _hdf5.floats(file, "xcoordinates")
+    y = _hdf5.floats(file, "ycoordinates") if "ycoordinates" in file else None
+    for name, axis in (("xcoordinates", x), ("ycoordinates", y)):
+        if axis is not None and axis.ndim != 1:
+            raise Flaw(f"{name}: has shape {axis.shape}, not one dimension")
+    values = _values(file, x.shape if y is None else (len(y), len(x)))
+    source = Path(directions).name or "unknown directions"
+    note = f"imported from {path.name}: directions {source}; loss as its writer defines it (cross-entropy by default)"
+    landscape = Landscape(name=path.name.removesuffix(".h5"))
+    if y is None:
+        _add_line(landscape, x, values, directions, note)
+    else:
+        _add_planes(landscape, path, x, y, values, directions, note)
+    landscape.spec = {"imported": {"file": path.name, "format": "loss-landscape surface", "directions": source}}
+    landscape.provenance = {"source": "loss-landscape surface", "directions": source, "batch_norm": "of the checkpoint"}
+    return landscape
+
+
+def _add_planes(
+    landscape: Landscape,
+    path: Path,
+    x: Floats,
+    y: Floats,
+    values: dict[str, tuple[Floats, Floats, Mask]],
+    directions: str,
+    note: str,
+) -> None:
+    """One plane for all splits that are computed at the same points; a split that is further or less far gets its own."""
+    principal = "PCA_" in directions
+    trajectory = _trajectory_beside(path)
+    for split, (loss, error, done) in values.items():
+        same = next((plane for plane in landscape.planes.values() if np.array_equal(plane.done, done)), None)
+        if same is not None:
+            same.splits[split] = Grid(loss, error)
+            continue
+        name = f"surface-{split}" if landscape.planes else "surface"
+        landscape.planes[name] = PlaneRecord(
+            name=name,
+            kind="principal" if principal else "around",
+            x=x,
+            y=y,
+            done=done,
+            splits={split: Grid(loss, error)},
+            points={MODEL: (0.0, 0.0)},
+            paths={} if trajectory is None else {TRAJECTORY + MODEL: trajectory},
+            defining=(MODEL,),
+            distances={MODEL: 0.0},
+            note=note,
+            unit=DISTANCE if principal else STEP,
+        )
+
+
+def _add_line(
+    landscape: Landscape, x: Floats, values: dict[str, tuple[Floats, Floats, Mask]], directions: str, note: str
+) -> None:
+    """A surface over one direction is a line: from the model at 0 to a second model, or a random direction, at 1."""
+    done = np.logical_and.reduce([mask for *_, mask in values.values()])
+    if done.sum() < 2:
+        raise Flaw("train_loss: fewer than two of its points are computed")
+    random = "xnorm=" in directions or "xignore=" in directions
+    end = "direction" if random else "model2"
+    if not done.all():
+        note += f"; {int((~done).sum())} of {len(done)} points are not computed and left out"
+    splits = {split: PathValues(loss[done], error[done]) for split, (loss, error, _) in values.items()}
+    t = x[done]
+    name = line_name(MODEL, end)
+    landscape.lines[name] = PathRecord(name, "line", MODEL, end, t, t - t[0], splits, note)
+    for minimum, place in ((MODEL, 0.0), *(() if random else ((end, 1.0),))):
+        landscape.minima[minimum] = MinimumRecord(minimum, "", final=_final(t, splits, place))
+
+
+def _final(t: Floats, splits: dict[str, PathValues], place: float) -> dict[str, float]:
+    """Loss and accuracy where the line passes the model, if one of its points is there."""
+    index = int(np.abs(t - place).argmin())
+    if abs(t[index] - place) > 1e-9:
+        return {}
+    final = {f"{split}_loss": float(values.loss[index]) for split, values in splits.items()}
+    final |= {f"{split}_accuracy": 1.0 - float(values.error[index]) for split, values in splits.items()}
+    return {key: value for key, value in final.items() if np.isfinite(value)}
+
+
+def _values(file: h5py.File, shape: tuple[int, ...]) -> dict[str, tuple[Floats, Floats, Mask]]:
+    """Loss, error and what is computed of each split, a row one value of y."""
+    found = {}
+    for split in SPLITS:
+        if f"{split}_loss" not in file:
+            continue
+        loss = _flat(file, f"{split}_loss", shape)
+        accuracy = _flat(file, f"{split}_acc", shape) if f"{split}_acc" in file else None
+        done = ~(loss < 0)
+        if not done.any():
+            continue
+        # A loss that is NaN has been computed: the network diverged there.
+        loss = np.where(done, np.where(np.isnan(loss), np.inf, loss), np.nan)
+        if accuracy is None:
+            error = np.full(shape, np.nan)
+        else:
+            error = np.where(done, np.where(np.isnan(accuracy), 1.0, 1.0 - accuracy / 100.0), np.nan)
+        found[split] = loss, np.clip(error, 0.0, None) if accuracy is not None and (accuracy <= 100.0001).all() else error, done
+    if not found:
+        raise Flaw(_what_else(file) if "train_loss" not in file else "train_loss: none of its points is computed yet")
+    return found
+
+
+def _flat(file: h5py.File, name: str, shape: tuple[int, ...]) -> Floats:
+    values = _hdf5.floats(file, name)
+    if values.size != np.prod(shape) or values.ndim != len(shape):
+        raise Flaw(f"{name}: has shape {values.shape}, the coordinates make {shape[::-1]}")
+    return values.reshape(shape)
+
+
+def _trajectory_beside(path: Path) -> Floats | None:
+    """The projected trajectory, if its file lies beside the surface under the name their scripts give it."""
+    stem, bracket, _ = path.name.partition("_[")
+    candidates = [path.with_name(f"{stem}_proj_{method}.h5") for method in ("cos", "lstsq")] if bracket else []
+    for candidate in candidates:
+        if candidate.is_file():
+            with _hdf5.open_file(candidate) as file:
+                x, y = _hdf5.floats(file, "proj_xcoord"), _hdf5.floats(file, "proj_ycoord")
+            if x.ndim != 1 or x.shape != y.shape:
+                raise Flaw(f"{candidate.name}: proj_xcoord and proj_ycoord have shapes {x.shape} and {y.shape}")
+            return np.column_stack([x, y])
+    return None
+
+
+def _what_else(file: h5py.File) -> str:
+    """What a file is that has no surface."""
+    if "xdirection" in file:
+        return "holds directions of loss-landscape (xdirection); import the surface that was computed along them"
+    if "proj_xcoord" in file:
+        return "holds a projected trajectory of loss-landscape (proj_xcoord); import the surface beside it"
+    if "max_eig" in file:
+        return "holds eigenvalues of loss-landscape (max_eig) and no train_loss"
+    found = ", ".join(sorted(file)[:8]) or "nothing"
+    return f"is an HDF5 file without xcoordinates and train_loss; it holds {found}"

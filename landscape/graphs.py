@@ -1,0 +1,120 @@
+"""The operations of a network as a graph, for networks that can be traced; all others run as they are."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+def traced(network: nn.Module, x: Tensor) -> fx.GraphModule | None:
+    """The network as a graph over its own modules; None where its forward pass depends on values or cannot be traced.
+
+    The graph is believed only if it gives the same as the network on a trial input.
+    """
+    try:
+        graph = fx.symbolic_trace(network)
+        with torch.no_grad():
+            same = torch.equal(graph(x.clone()).nan_to_num(), network(x.clone()).nan_to_num())
+    except Exception:  # tracing runs the user's own code on symbols, which may fail in any way
+        return None
+    return graph if same else None
+
+
+def module_of(graph: fx.GraphModule, node: fx.Node) -> nn.Module | None:
+    """The module that a node calls, if it calls one."""
+    return graph.get_submodule(str(node.target)) if node.op == "call_module" else None
+
+
+class InterruptedGraph:
+    """A graph whose forward passes stop before each of some nodes, to be continued with the node's result from outside.
+
+    >>> graph = fx.symbolic_trace(nn.Sequential(nn.ReLU(), nn.Hardtanh()))
+    >>> run = InterruptedGraph(graph, [node for node in graph.graph.nodes if node.target == "1"]).start(torch.ones(2))
+    >>> run.resume(), run.input
+    (True, tensor([1., 1.]))
+    >>> run.resume(torch.tensor([5.0, 6.0])), run.output
+    (False, tensor([5., 6.]))
+    """
+
+    def __init__(self, graph: fx.GraphModule, stops: Iterable[fx.Node]) -> None:
+        last_use = {used: node for node in graph.graph.nodes for used in node.all_input_nodes}
+        dead: dict[fx.Node, list[fx.Node]] = {}
+        for used, node in last_use.items():
+            dead.setdefault(node, []).append(used)
+        self.steps = [(node, _function(graph, node), tuple(dead.get(node, ()))) for node in graph.graph.nodes]
+        self.stops = frozenset(stops)
+
+    def start(self, x: Tensor) -> ForwardPass:
+        """A forward pass on an input, before its first step."""
+        return ForwardPass(self, x)
+
+
+class ForwardPass:
+    """One forward pass of an interrupted graph; values are dropped after their last use."""
+
+    def __init__(self, graph: InterruptedGraph, x: Tensor) -> None:
+        self.output: Any = None
+        self._steps = iter(graph.steps)
+        self._stops = graph.stops
+        self._inputs = [x]
+        self._values: dict[fx.Node, Any] = {}
+        self._stopped: tuple[fx.Node, tuple[fx.Node, ...]] | None = None
+
+    def resume(self, value: Any = None) -> bool:
+        """Go on, with ``value`` as the result of the node at which the pass stopped, to the next one.
+
+        Returns whether there is a next one; its argument is then ``input``. At the end, ``output`` is there.
+        """
+        if self._stopped is not None:
+            self._keep(*self._stopped, value)
+        for node, function, dead in self._steps:
+            if node in self._stops:
+                self._stopped = (node, dead)
+                return True
+            self._keep(node, dead, self._result(node, function))
+        return False
+
+    @property
+    def input(self) -> Tensor:
+        """The argument of the node at which the pass stopped."""
+        assert self._stopped is not None
+        found: Tensor = self._values[self._stopped[0].all_input_nodes[0]]
+        return found
+
+    def live_bytes(self) -> int:
+        """Memory of the values that later steps need; parameters are not counted."""
+        tensors = (value for value in self._values.values() if isinstance(value, Tensor))
+        storages = (value.untyped_storage() for value in tensors if not isinstance(value, nn.Parameter))
+        return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
+
+    def _keep(self, node: fx.Node, dead: tuple[fx.Node, ...], value: Any) -> None:
+        self._values[node] = value
+        for used in dead:
+            del self._values[used]
+
+    def _result(self, node: fx.Node, function: Callable[..., Any]) -> Any:
+        if node.op == "placeholder":
+            return self._inputs.pop() if self._inputs else node.args[0]
+        arguments = fx.node.map_arg(node.args, self._values.__getitem__)
+        if node.op == "output":
+            self.output = arguments[0]
+            return None
+        return function(*arguments, **fx.node.map_arg(node.kwargs, self._values.__getitem__))
+
+
+def _function(graph: fx.GraphModule, node: fx.Node) -> Callable[..., Any]:
+    """What a node does with its arguments."""
+    match node.op:
+        case "call_module":
+            return graph.get_submodule(str(node.target))
+        case "call_method":
+            return lambda value, *arguments, **options: getattr(value, str(node.target))(*arguments, **options)
+        case "get_attr":
+            return lambda: operator.attrgetter(str(node.target))(graph)
+        case "call_function" if callable(node.target):
+            return node.target
+        case _:
+            return lambda: None

@@ -1,0 +1,46 @@
+"""Mean and variance of the channels of a layer's values, over many blocks, accurate and fast."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+_COLUMNS = 512
+_LONGEST_SUM = 4096
+
+
+class Moments:
+    """Mean and biased variance of every channel (dimension 1) over all the blocks that were added.
+
+    The kernel beneath adds up in the data type of the values, one running sum a channel: slow for few channels, and
+    inaccurate for long sums. So the values are laid out as a matrix with the channels repeated to some 500 columns,
+    each column with short sums of its own, and these are pooled in float64:
+
+        m = sum_i n_i m_i / n,   v = sum_i n_i (v_i + (m_i - m)^2) / n.
+    """
+
+    def __init__(self) -> None:
+        self._counts: list[int] = []
+        self._means: list[Tensor] = []
+        self._variances: list[Tensor] = []
+
+    def add(self, x: Tensor) -> None:
+        """Take in a block of shape (samples, channels, ...)."""
+        channels = x.shape[1]
+        rows = x.movedim(1, -1).reshape(-1, channels)
+        repeats = 1
+        while 2 * repeats * channels <= _COLUMNS and len(rows) % (2 * repeats) == 0:
+            repeats *= 2
+        for part in rows.view(-1, repeats * channels).split(_LONGEST_SUM):
+            # The matrix as an image in channels-last order: one sample, as many pixels as rows.
+            mean, variance = torch.batch_norm_update_stats(part.T.unsqueeze(0).unsqueeze(-1), None, None, 0.0)
+            self._counts += [len(part)] * repeats
+            self._means.append(mean.view(repeats, channels))
+            self._variances.append(variance.view(repeats, channels))
+
+    def pooled(self) -> tuple[Tensor, Tensor]:
+        """Mean and variance, float64 of shape (channels,)."""
+        means, variances = torch.cat(self._means).double(), torch.cat(self._variances).double()
+        shares = means.new_tensor(self._counts).div_(sum(self._counts)).unsqueeze(1)
+        mean = (shares * means).sum(dim=0)
+        return mean, (shares * (variances + (means - mean) ** 2)).sum(dim=0)

@@ -1,0 +1,134 @@
+"""The tables of the report: minima, paths, provenance and the spec."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from landscape.figures.profile import path_label
+from landscape.records import Floats, MinimumRecord, PathRecord
+from landscape.report.words import MISSING, barrier, loss, moment, percent, text
+from landscape.store import Landscape
+
+
+def minima_table(landscape: Landscape, colours: Mapping[str, str]) -> str:
+    """One row a minimum: accuracy, loss, sparsity, zero groups and, where measured, sharpness."""
+    sharpness = (landscape.verdict or {}).get("sharpness") or {}
+    heads = ["minimum", "optimiser", "train loss", "test loss", "test accuracy", "sparsity", "zero groups"]
+    rows = []
+    for minimum in landscape.minima.values():
+        final = minimum.final
+        cells = [
+            f'<i class="dot" style="background:{text(colours[minimum.name])}"></i>{text(minimum.name)}',
+            text(minimum.optimizer or MISSING),
+            loss(final.get("train_loss")),
+            loss(final.get("test_loss")),
+            percent(final.get("test_accuracy")),
+            percent(final.get("sparsity")),
+            _zero_groups(minimum),
+        ]
+        if sharpness:
+            cells.append(_rise(sharpness.get(minimum.name)))
+        rows.append(cells)
+    return table("minima", heads + (["sharpness"] if sharpness else []), rows, words=2)
+
+
+def paths_table(paths: Iterable[PathRecord]) -> str:
+    """One row a path: its length, barrier, and the range of loss and error along it."""
+    heads = ["path", "length", "barrier", "train loss", "test error"]
+    rows = [
+        [
+            text(path_label(path)),
+            f"{path.arc[-1]:.3g}",
+            barrier(_barrier(path)),
+            _range(path, "train", "loss"),
+            _range(path, "test", "error"),
+        ]
+        for path in paths
+    ]
+    return table("paths", heads, rows, words=1)
+
+
+def provenance_list(landscape: Landscape) -> str:
+    """What the numbers depend on, as terms and values."""
+    entries = {**landscape.provenance, "created": moment(landscape.created), "updated": moment(landscape.updated)}
+    known = {"fingerprint": "data fingerprint", "batch_norm": "BatchNorm statistics", "versions": "library versions"}
+    absent = {"subset": "all of the data", "fingerprint": "not known"}
+    items = [
+        f"<div><dt>{text(known.get(key, key.replace('_', ' ')))}</dt><dd>{_value(absent.get(key) if value is None else value)}</dd></div>"
+        for key, value in entries.items()
+        if value not in ("", {}, [])
+    ]
+    return f'<dl class="provenance">{"".join(items)}</dl>'
+
+
+def spec_block(landscape: Landscape) -> str:
+    if not landscape.spec:
+        return ""
+    content = text(json.dumps(landscape.spec, indent=2, ensure_ascii=False))
+    return f'<details class="spec"><summary>the spec that makes it again</summary><pre>{content}</pre></details>'
+
+
+def table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> str:
+    """A table whose cells are HTML already; the first ``words`` columns are text, the rest numbers."""
+    top = "".join(f'<th scope="col"{_numeric(column, words)}>{text(head)}</th>' for column, head in enumerate(heads))
+    body = "".join(
+        "<tr>"
+        + f'<th scope="row">{row[0]}</th>'
+        + "".join(f"<td{_numeric(column, words)}>{cell}</td>" for column, cell in enumerate(row) if column)
+        + "</tr>"
+        for row in rows
+    )
+    frame = f'<div class="scroll" tabindex="0" role="region" aria-label="table of {text(name)}">'
+    return f"{frame}<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def _numeric(column: int, words: int) -> str:
+    return ' class="number"' if column >= words else ""
+
+
+def _zero_groups(minimum: MinimumRecord) -> str:
+    groups = sum(layer.groups for layer in minimum.layers)
+    if not groups:
+        return percent(minimum.final.get("zero_groups"))
+    zero = sum(layer.zero_groups for layer in minimum.layers)
+    return f"{percent(zero / groups)} <small>{zero} of {groups}</small>"
+
+
+def _rise(values: Mapping[str, Any] | None) -> str:
+    if not values or values.get("rise") is None:
+        return MISSING
+    radius = values.get("radius")
+    within = f" <small>within {radius:.3g}</small>" if isinstance(radius, int | float) else ""
+    return f"+{loss(values['rise'])}{within}"
+
+
+def _barrier(path: PathRecord) -> float | None:
+    values = path.splits.get("train") or next(iter(path.splits.values()))
+    losses = values.loss
+    with np.errstate(invalid="ignore"):
+        rise = losses.max() - max(losses[0], losses[-1])
+    return None if np.isnan(rise) else max(float(rise), 0.0)
+
+
+def _range(path: PathRecord, split: str, quantity: str) -> str:
+    if split not in path.splits:
+        return MISSING
+    values: Floats = path.splits[split][quantity]
+    if np.isnan(values).all():
+        return MISSING
+    low, high = float(values.min()), float(values.max())
+    if quantity == "error":
+        return f"{percent(low).removesuffix(' %')}–{percent(high)}"
+    return f"{loss(low)}–{loss(high)}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "".join(f"<span>{text(key)} {_value(entry)}</span>" for key, entry in value.items())
+    if isinstance(value, list | tuple):
+        return text(", ".join(map(str, value)))
+    return text(MISSING if value is None else value)
