@@ -57,6 +57,13 @@ class Failed:
     kind: str
     traceback: str
 
+    @property
+    def reason(self) -> str:
+        """The message; errors that nobody foresaw say so little that their kind goes with it."""
+        return f"{self.kind}: {self.message}" if self.kind in _UNFORESEEN else self.message
+
+
+_UNFORESEEN = frozenset({"RuntimeError", "TypeError", "KeyError", "AttributeError", "AssertionError", "IndexError"})
 
 Message = Advance | Finished | Failed
 

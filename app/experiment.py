@@ -56,6 +56,11 @@ class Experiment:
         self._changed = False
         self._saved = time.monotonic()
 
+    @property
+    def saved(self) -> bool:
+        """Whether all results that were taken in are in the last snapshot."""
+        return not self._changed
+
     def close(self) -> None:
         self._lock.close()
 

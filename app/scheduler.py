@@ -128,10 +128,10 @@ class Scheduler:
                 self._done.add(task.id)
                 worker.task = None
                 self.watch(Event("done", task, 1.0, result=result))
-            case Failed(text, kind, trace):
-                log.debug("%s failed: %s", task.id, trace)
+            case Failed():
+                log.debug("%s failed: %s", task.id, message.traceback)
                 worker.task = None
-                self._fail(task, text if kind not in _UNEXPECTED else f"{kind}: {text}")
+                self._fail(task, message.reason)
 
     def _bury(self, worker: _Worker) -> None:
         """A child died under its task: start another, and try again unless it keeps happening."""
@@ -165,9 +165,6 @@ class Scheduler:
                     break
                 if not isinstance(message, Advance):
                     worker.task = None
-
-
-_UNEXPECTED = frozenset({"RuntimeError", "TypeError", "KeyError", "AttributeError", "AssertionError", "IndexError"})
 
 
 def default_workers() -> int:

@@ -48,7 +48,7 @@ def check_landscape(landscape: Landscape) -> None:
         _check_plane(f"planes/{key}", plane)
     for group, paths in (("curves", landscape.curves), ("lines", landscape.lines)):
         for key, path in _named(group, paths):
-            _check_path(f"{group}/{key}", path, landscape.minima)
+            _check_path(f"{group}/{key}", path)
 
 
 def _named(group: str, members: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -124,12 +124,11 @@ def _check_grid(member: str, plane: PlaneRecord, grid: Grid) -> None:
         raise ValueError(f"{member}: is NaN everywhere though points are marked as done")
 
 
-def _check_path(member: str, path: PathRecord, minima: Mapping[str, MinimumRecord]) -> None:
+def _check_path(member: str, path: PathRecord) -> None:
     if path.kind not in PATH_KINDS:
         raise ValueError(f"{member}: its kind is {path.kind!r}; it is one of {', '.join(PATH_KINDS)}")
     for end in (path.start, path.end):
-        if end not in minima:
-            raise ValueError(f"{member}: ends at {end!r}, which is none of the minima {', '.join(minima) or '(none)'}")
+        checked_name(end, f"{member}: an end")
     t = _finite(f"{member}/t", _floats(f"{member}/t", path.t, 1))
     arc = _finite(f"{member}/arc", _floats(f"{member}/arc", path.arc, 1, t.shape))
     if len(t) < 2 or not (np.diff(t) > 0).all() or (np.diff(arc) < 0).any():

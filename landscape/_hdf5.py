@@ -7,6 +7,7 @@ no larger than ``LARGEST``. Links and storage in other files, which HDF5 allows,
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any, Final
 
 import h5py
@@ -24,13 +25,12 @@ class Flaw(ValueError):
 def open_file(path: str | os.PathLike[str]) -> h5py.File:
     """The file, opened for reading; a Flaw says whether it is absent, not HDF5 or cut short."""
     try:
-        size = os.stat(path).st_size
-        with open(path, "rb") as file:  # noqa: PTH123  (os.PathLike, not only Path)
+        with Path(path).open("rb") as file:
             signature = file.read(8)
     except OSError as error:
         raise Flaw(f"cannot be read ({error.strerror})") from None
     if signature != b"\x89HDF\r\n\x1a\n":
-        raise Flaw("is empty" if size == 0 else "is not an HDF5 file")
+        raise Flaw("is not an HDF5 file" if signature else "is empty, not an HDF5 file")
     try:
         return h5py.File(path, "r")
     except OSError as error:
@@ -52,6 +52,13 @@ def subgroup(group: h5py.Group, name: str) -> h5py.Group:
 def floats(group: h5py.Group, name: str) -> Floats:
     """A numeric dataset as float64."""
     return np.asarray(_numbers(group, name)[()], dtype=np.float64)
+
+
+def number(group: h5py.Group, name: str) -> float:
+    values = floats(group, name)
+    if values.shape:
+        raise Flaw(f"{_address(group, name)}: has shape {values.shape}, not one number")
+    return float(values)
 
 
 def integers(group: h5py.Group, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -108,9 +108,9 @@ def write_minimum(parent: h5py.Group, trajectories: h5py.Group, minimum: Minimum
     for column, values in minimum.epochs.items():
         columns[column] = values
     group["epochs"] = columns
-    final = group.create_group("final")
+    final = group.create_group("final", track_order=True)
     for name, value in minimum.final.items():
-        final.attrs[name] = float(value)
+        final[name] = float(value)
     layers = group.create_group("layers")
     names = [layer.name for layer in minimum.layers]
     layers.create_dataset("name", data=names, shape=(len(names),), dtype=h5py.string_dtype())
@@ -128,7 +128,7 @@ def read_minimum(parent: h5py.Group, name: str) -> MinimumRecord:
         settings=read_json(group, "settings"),
         epochs={column: _hdf5.floats(columns, column) for column in columns},
         layers=_read_layers(_hdf5.subgroup(group, "layers")),
-        final={quantity: _hdf5.number_attribute(final, quantity) for quantity in final.attrs},
+        final={quantity: _hdf5.number(final, quantity) for quantity in final},
         checkpoint=_hdf5.text_attribute(group, "checkpoint") if "checkpoint" in group.attrs else None,
     )
 

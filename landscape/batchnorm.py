@@ -8,7 +8,8 @@ training mode, which depend on the batch size and the order of the samples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import torch
@@ -17,6 +18,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from landscape.graphs import InterruptedGraph, module_of, traced
 from landscape.moments import Moments
+from landscape.trial import Trial
+
+# A network that sees all samples at once holds its largest output, about this many times.
+_SEVERAL = 4
 
 Advance = Callable[[float], None]
 """Told of every so many samples that are done; it may raise to stop the work."""
@@ -27,6 +32,16 @@ def batch_norms(network: nn.Module) -> dict[str, _BatchNorm]:
     return {name: layer for name, layer in network.named_modules() if isinstance(layer, _BatchNorm)}
 
 
+def refuse_without_averages(layers: Mapping[str, _BatchNorm], wanted: str) -> None:
+    """Raise an error that names the first layer which keeps no running averages."""
+    for name, layer in layers.items():
+        if layer.running_mean is None:
+            raise ValueError(
+                f"BatchNorm layer {name!r} keeps no running averages, which batch_norm={wanted!r} needs; "
+                "use batch_norm='population'"
+            )
+
+
 class Population:
     """Population statistics of the BatchNorm layers of a network, which it makes its layers use.
 
@@ -34,7 +49,7 @@ class Population:
     have arrived there. Any other network sees all samples at once.
     """
 
-    def __init__(self, network: nn.Module, example: Tensor) -> None:
+    def __init__(self, network: nn.Module, example: Tensor, trial: Trial) -> None:
         self._network = network
         self._statistics: list[tuple[Tensor, Tensor]] = []
         self._calls = 0
@@ -46,9 +61,21 @@ class Population:
             stops = [node for node in graph.graph.nodes if isinstance(module_of(graph, node), _BatchNorm)]
             self._layers = [layer for node in stops if isinstance(layer := module_of(graph, node), _BatchNorm)]
             self._graph = InterruptedGraph(graph, stops)
-        self.bytes_a_sample = self._held(example) // len(example)
+            self.bytes_a_sample = _held(self._graph, example) // len(example)
+        else:
+            self.bytes_a_sample = _SEVERAL * trial.largest_output
         for layer in batch_norms(network).values():
             layer.forward = partial(self._forward, layer)
+
+    def refuse_beyond(self, limit: int | None, samples: int) -> None:
+        """Raise an error that says how many samples fit, when the statistics of so many need more memory."""
+        allowed = limit if limit is not None else _physical_memory() // 2
+        if samples * self.bytes_a_sample > allowed:
+            raise ValueError(
+                f"population statistics of BatchNorm over {samples} samples need "
+                f"{samples * self.bytes_a_sample / 1e9:.1f} GB, more than memory_limit={allowed / 1e9:.1f} GB: use "
+                f"statistics_samples={allowed // self.bytes_a_sample} or fewer, batch_norm='running', or a higher limit"
+            )
 
     @torch.inference_mode()
     def measure(self, blocks: Sequence[Callable[[], Tensor]], advance: Advance) -> list[Tensor]:
@@ -79,17 +106,6 @@ class Population:
         self._calls = 0
         output: Tensor = self._network(x)
         return output
-
-    def _held(self, example: Tensor) -> int:
-        """Memory that ``measure`` would hold for the samples of the example."""
-        if self._graph is None:
-            return _three_largest(self._network, example)
-        run = self._graph.start(example.clone())
-        most = 0
-        with torch.no_grad():
-            while run.resume(None if most == 0 else run.input.clone()):
-                most = max(most, run.live_bytes())
-        return most
 
     def _measure_at_once(self, blocks: list[Tensor], advance: Advance) -> list[Tensor]:
         self._measuring = True
@@ -170,20 +186,15 @@ def _normalised(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     return torch.addcmul(shift.view(shape), x, scale.view(shape))
 
 
-def _three_largest(network: nn.Module, example: Tensor) -> int:
-    """Three times the largest output of a module: what a forward pass holds at a time, roughly."""
-    largest = 0
+def _held(graph: InterruptedGraph, example: Tensor) -> int:
+    """Memory that a forward pass on the example holds while it waits at a BatchNorm layer, at most."""
+    run = graph.start(example.clone())
+    most = 0
+    with torch.no_grad():
+        while run.resume(None if most == 0 else run.input.clone()):
+            most = max(most, run.live_bytes())
+    return most
 
-    def watch(_layer: nn.Module, _inputs: object, output: object) -> None:
-        nonlocal largest
-        if isinstance(output, Tensor):
-            largest = max(largest, output.nbytes)
 
-    hooks = [layer.register_forward_hook(watch) for layer in network.modules()]
-    try:
-        with torch.no_grad():
-            network(example)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return 3 * largest
+def _physical_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

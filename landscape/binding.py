@@ -68,8 +68,8 @@ class BoundNetwork:
         return torch.cat([part.reshape(-1) for part in self.cut(arranged)])
 
     def inputs(self, x: Tensor) -> Tensor:
-        """Inputs on the device of the network, images in channels-last order."""
-        x = x.to(self.device)
+        """Inputs on the device and in the data type of the network (whole numbers stay), images channels-last."""
+        x = x.to(self.weights) if x.is_floating_point() else x.to(self.device)
         return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
 
     def take_gradients(self) -> Sequence[Tensor]:

@@ -1,61 +1,212 @@
-"""Loss and error at points of weight space."""
+"""Loss and error of a network at many points of weight space, exact over the data: the one engine for all of them.
+
+A point is a linear combination of a few basis vectors. A plane's grid has the basis (origin, u, v) and coefficients
+(1, x, y), a Bezier curve its control points and Bernstein polynomials, a straight line its two ends.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
-from torch.nn.utils import vector_to_parameters
 
+from landscape.batchnorm import Population, Running, batch_norms, refuse_without_averages
+from landscape.binding import BoundNetwork
+from landscape.blocks import block_size
+from landscape.cancellation import CancelCheck, stop_if
+from landscape.splits import Data, Split, checked_splits, refuse_unknown_classes
+from landscape.sweeps import BlockSweep, Points, StatisticsSweep, Sweep
+from landscape.tally import Tally, Values
+from landscape.trial import trial_run
+from landscape.vectors import Weights, as_vector, refuse_unless_finite
 
-@dataclass(frozen=True, eq=False)
-class Values:
-    """Mean loss in nats and error rate at every point; losses of all samples where asked for."""
+__all__ = ["BatchNorm", "Evaluator", "Progress", "Value", "Values", "evaluate"]
 
-    loss: NDArray[np.float64]
-    error: NDArray[np.float64]
-    samples: NDArray[np.float32] | None = None
+BatchNorm = Literal["population", "running", "frozen"]
+Progress = Callable[[int, int], object]
+"""Called with the work done and the work in all, counted in samples times points."""
 
 
 class Evaluator:
-    """Loss and error of a network at many points, over fixed data."""
+    """Loss and error of a network over fixed data, at any points of its weight space.
 
-    def __init__(self, model: nn.Module, data: Mapping[str, tuple[Tensor, Tensor]], *, batch_norm: str = "population") -> None:
-        self.model = deepcopy(model).eval()
-        self.data = dict(data)
+    The model is copied, and the user's own is never touched. Dropout is off. ``batch_norm`` says which statistics the
+    BatchNorm layers use: ``population``, those of the whole ``statistics_split`` at each point (or of its first
+    ``statistics_samples``); ``running``, averages over batches of ``statistics_batch`` samples as in Garipov et al.;
+    ``frozen``, those that the model has. Population statistics need memory, which ``memory_limit`` bounds, in bytes
+    (default: half of the machine's).
 
-    @torch.no_grad()
+    A result has the same bits whichever points and splits it is computed together with. It depends, by rounding only,
+    on ``block``, the number of samples that pass through the network at a time, and on the number of threads.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        data: Data,
+        *,
+        batch_norm: BatchNorm = "population",
+        block: int | None = None,
+        statistics_split: str = "train",
+        statistics_samples: int | None = None,
+        statistics_batch: int = 128,
+        memory_limit: int | None = None,
+    ) -> None:
+        if batch_norm not in get_args(BatchNorm):
+            raise ValueError(f"batch_norm is {batch_norm!r}; it is one of {', '.join(map(repr, get_args(BatchNorm)))}")
+        _refuse_below_one(block=block, statistics_samples=statistics_samples, statistics_batch=statistics_batch)
+        self._bound = BoundNetwork(model)
+        network = self._bound.network.eval()
+        for part, parameter in zip(self._bound.cut(self._bound.weights.data), model.parameters(), strict=True):
+            part.copy_(parameter.detach())
+        has_images = any(isinstance(module, nn.Conv2d) for module in network.modules())
+        self.splits = checked_splits(data, self._bound.weights, channels_last=has_images)
+        example = next(iter(self.splits.values())).samples(slice(0, 2))
+        trial = trial_run(network, example)
+        if trial.writes_input:
+            network = _OnCopies(network)
+            trial = trial_run(network, example)
+        refuse_unknown_classes(self.splits, trial.output.shape[1])
+        self.block = block or block_size(trial, self._bound.weights)
+        layers = batch_norms(network)
+        self._sweep: Sweep
+        if not layers or batch_norm == "frozen":
+            refuse_without_averages(layers, batch_norm)
+            self._sweep = BlockSweep(network, self.block, example, trial)
+            return
+        source = self._split(statistics_split, "statistics_split")
+        count = min(len(source), statistics_samples or len(source))
+        if batch_norm == "running":
+            refuse_without_averages(layers, batch_norm)
+            parts = source.parts(statistics_batch, stop=count)
+            self._sweep = StatisticsSweep(Running(network), source, parts, self.block)
+        else:
+            population = Population(network, example, trial)
+            population.refuse_beyond(memory_limit, count)
+            self._sweep = StatisticsSweep(population, source, source.parts(self.block, stop=count), self.block)
+
+    @torch.inference_mode()
     def at(
         self,
         basis: Tensor,
         coefficients: ArrayLike,
         *,
+        splits: Sequence[str] | None = None,
         samples: bool = False,
-        progress: Callable[..., Any] | None = None,
-        cancelled: Callable[[], bool] | None = None,
+        progress: Progress | None = None,
+        cancelled: CancelCheck | None = None,
     ) -> dict[str, Values]:
-        table = torch.as_tensor(np.asarray(coefficients), dtype=torch.float64)
-        found: dict[str, list[Any]] = {split: [] for split in self.data}
-        for row in table:
-            vector_to_parameters((row @ basis.double()).to(basis.dtype), self.model.parameters())
-            for split, (x, y) in self.data.items():
-                logits = self.model(x).double()
-                losses = cross_entropy(logits, y, reduction="none").nan_to_num(nan=np.inf)
-                found[split].append((losses.mean().item(), (logits.argmax(1) != y).double().mean().item(), losses.float().numpy()))
-        return {
-            split: Values(
-                np.array([v[0] for v in values]), np.array([v[1] for v in values]), np.stack([v[2] for v in values]) if samples else None
+        """Values of every split (or of those named) at the points ``coefficients @ basis``.
+
+        ``basis`` has flat vectors as rows, [k, D], and ``coefficients`` a row a point, [n, k]. With ``samples`` the
+        losses of all samples are kept. ``progress`` gets the work done and in all; ``cancelled`` is asked often.
+        """
+        table = np.asarray(coefficients, dtype=np.float64)
+        basis = self._checked_basis(basis)
+        if table.ndim != 2 or table.shape[1] != len(basis):
+            raise ValueError(
+                f"coefficients have shape {table.shape} for {len(basis)} basis vectors; expected (points, {len(basis)})"
             )
-            for split, values in found.items()
-        }
+        if not np.isfinite(table).all():
+            point = int(np.argmin(np.isfinite(table).all(axis=1)))
+            raise ValueError(f"coefficients of point {point} are {table[point].tolist()}; they must be finite")
+        named = self.splits if splits is None else splits
+        tallies = [Tally(self._split(name, "split"), len(table), samples=samples) for name in named]
+        points = Points(self._bound, basis, table.tolist())
+        pulse = _Pulse(self._sweep.cost(tallies) * len(table), progress, cancelled)
+        self._sweep.run(points, tallies, pulse.advance)
+        return {tally.split.name: tally.values() for tally in tallies}
+
+    def _split(self, name: str, what: str) -> Split:
+        if name not in self.splits:
+            raise ValueError(f"{what} is {name!r}; the data has {', '.join(map(repr, self.splits))}")
+        return self.splits[name]
+
+    def _checked_basis(self, basis: Tensor) -> Tensor:
+        basis = torch.as_tensor(basis).detach()
+        size = self._bound.weights.numel()
+        if basis.dim() != 2 or basis.shape[1] != size or len(basis) == 0:
+            raise ValueError(
+                f"basis has shape {tuple(basis.shape)}; expected flat vectors of the network's {size} weights as "
+                f"rows, (vectors, {size})"
+            )
+        for number, vector in enumerate(basis):
+            refuse_unless_finite(vector, f"basis vector {number}")
+        return basis
 
 
-def evaluate(model: nn.Module, weights: Any, data: Any) -> Any:
-    raise RuntimeError("in work")
+@dataclass(frozen=True)
+class Value:
+    """Mean loss in nats and error rate in [0, 1] at one point; the loss of every sample where it was asked for."""
+
+    loss: float
+    error: float
+    samples: NDArray[np.float32] | None = None
+
+
+def evaluate(
+    model: nn.Module,
+    weights: Weights,
+    data: Data,
+    *,
+    batch_norm: BatchNorm = "population",
+    samples: bool = False,
+    progress: Progress | None = None,
+    cancelled: CancelCheck | None = None,
+) -> dict[str, Value]:
+    """Loss and error of a network with the given weights, a state dict or a flat vector, on every split.
+
+    With ``batch_norm="frozen"`` the BatchNorm statistics are those of the state dict, or else of the model.
+    """
+    point = as_vector(model, weights)
+    if isinstance(weights, Mapping):
+        model = deepcopy(model)
+        for name, buffer in model.named_buffers():
+            if name in weights:
+                buffer.copy_(weights[name])
+    evaluator = Evaluator(model, data, batch_norm=batch_norm)
+    found = evaluator.at(point.unsqueeze(0), [[1.0]], samples=samples, progress=progress, cancelled=cancelled)
+    return {
+        split: Value(float(values.loss[0]), float(values.error[0]), None if values.samples is None else values.samples[0])
+        for split, values in found.items()
+    }
+
+
+class _OnCopies(nn.Module):
+    """A network that writes into its input, run on copies of it."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: Tensor) -> Tensor:
+        output: Tensor = self.network(x.clone())
+        return output
+
+
+class _Pulse:
+    """Reports progress and asks whether to stop."""
+
+    def __init__(self, total: int, progress: Progress | None, cancelled: CancelCheck | None) -> None:
+        self._total = total
+        self._done = 0.0
+        self._progress = progress
+        self._cancelled = cancelled
+
+    def advance(self, samples: float) -> None:
+        stop_if(self._cancelled)
+        self._done += samples
+        if self._progress is not None:
+            self._progress(round(self._done), self._total)
+
+
+def _refuse_below_one(**counts: int | None) -> None:
+    for name, value in counts.items():
+        if value is not None and value < 1:
+            raise ValueError(f"{name} is {value}; it is a number of samples, 1 or more")

@@ -168,7 +168,7 @@ class CurveFit:
         self.bound = BoundNetwork(model)
         self.ends = Line([as_vector(model, start, "start"), as_vector(model, end, "end")])
         x, y = _checked(data)
-        self.x, self.y = self.bound.inputs(x), y.to(self.bound.device)
+        self.x, self.y = self.bound.inputs(x), y.to(self.bound.device, torch.int64)
         self.steps = -(-len(x) // settings.batch_size)
         self.total = self.steps * settings.epochs
         inner = np.linspace(0.0, 1.0, settings.bends + 2)
@@ -256,4 +256,8 @@ def _checked(data: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     x, y = data
     if len(x) == 0 or len(x) != len(y):
         raise ValueError(f"data has {len(x)} inputs and {len(y)} labels; give the same number of both, at least one")
+    if y.dim() != 1 or y.is_floating_point():
+        raise ValueError(
+            f"labels have shape {tuple(y.shape)} and data type {y.dtype}; they are class numbers 0, 1, ..."
+        )
     return x, y

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
+
 def traced(network: nn.Module, x: Tensor) -> fx.GraphModule | None:
     """The network as a graph over its own modules; None where its forward pass depends on values or cannot be traced.
 

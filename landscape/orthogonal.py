@@ -17,10 +17,10 @@ COLLINEAR = 1e-6
 
 def orthogonal_part(direction: Tensor, to: Sequence[Tensor]) -> Tensor:
     """The direction less its parts along orthonormal vectors; twice, since once leaves rounding errors."""
-    rest = direction.to(torch.float64)
+    rest = direction.to(torch.float64, copy=True)
     for _ in range(2):
         for unit in to:
-            rest = rest - dot(rest, unit) * unit
+            rest.add_(unit, alpha=-dot(rest, unit))
     return rest
 
 

@@ -27,7 +27,7 @@ from landscape.orthogonal import (
     principal_directions,
     rounding_noise,
 )
-from landscape.products import chunks, dot, gram, norm
+from landscape.products import chunks, dot, norm
 from landscape.vectors import Weights, as_vector, refuse_unless_finite
 
 Floats = NDArray[np.float64]
@@ -58,11 +58,11 @@ class Plane:
         shapes = {name: tuple(getattr(self, name).shape) for name in ("origin", "u", "v")}
         if len(set(shapes.values())) != 1 or self.origin.dim() != 1:
             raise ValueError(f"origin, u and v of a plane are flat vectors of one length, got shapes {shapes}")
-        products = gram(torch.stack([self.u, self.v]))
-        if not np.abs(products - np.eye(2)).max() <= 1e-5:
+        lengths, product = (norm(self.u), norm(self.v)), dot(self.u, self.v)
+        if not max(abs(lengths[0] - 1), abs(lengths[1] - 1), abs(product)) <= 1e-5:
             raise ValueError(
-                f"u and v are not orthonormal: their inner products are {products.tolist()}; Plane.through makes "
-                "orthonormal directions from points"
+                f"u and v are not orthonormal (lengths {lengths[0]:.6g} and {lengths[1]:.6g}, inner product "
+                f"{product:.6g}); Plane.through makes orthonormal directions from points"
             )
 
     def __repr__(self) -> str:
@@ -115,7 +115,7 @@ class Plane:
             note = f"{'; '.join(flaws)}: {random_axes} (seed {seed})"
             scale = None if directions else (norm(origin) or 1.0,) * 2
             directions = completed(directions, origin, seed)
-        places = _project(origin, directions, torch.stack(vectors))
+        places = _project(origin, directions, vectors)
         places[np.abs(places) <= noise] = 0.0
         points = {name: (float(x), float(y)) for name, (x, y) in zip(names, places, strict=True)}
         u, v = directions
@@ -213,11 +213,13 @@ class Plane:
 
     def project(self, vectors: Tensor | Sequence[Tensor]) -> Floats:
         """Coordinates of several flat vectors: [n, 2]."""
-        rows = vectors if isinstance(vectors, Tensor) else torch.stack(list(vectors))
         size = self.origin.numel()
-        if rows.dim() != 2 or rows.shape[1] != size:
-            raise ValueError(f"vectors have shape {tuple(rows.shape)}; the plane takes flat vectors of {size} weights")
-        return _project(self.origin, [self.u, self.v], rows)
+        for vector in vectors:
+            if vector.shape != (size,):
+                raise ValueError(
+                    f"a vector has shape {tuple(vector.shape)}; the plane has flat vectors of {size} weights"
+                )
+        return _project(self.origin, [self.u, self.v], vectors)
 
     def trace(self, curve: Curve, t: ArrayLike) -> Floats:
         """The curve projected on the plane at values of t: [n, 2]; linear, so its control points suffice."""
@@ -248,12 +250,13 @@ class Plane:
         return grid_axes(resolution, places, distance=self.span, margin=margin)
 
 
-def _project(origin: Tensor, directions: Sequence[Tensor], rows: Tensor) -> Floats:
-    """Inner products of rows - origin with two orthonormal directions, in float64: [n, 2]."""
-    total = torch.zeros(len(rows), 2, dtype=torch.float64, device=origin.device)
+def _project(origin: Tensor, directions: Sequence[Tensor], vectors: Tensor | Sequence[Tensor]) -> Floats:
+    """Inner products of vector - origin with two orthonormal directions, in float64: [n, 2]."""
+    total = torch.zeros(len(vectors), 2, dtype=torch.float64, device=origin.device)
     for part in chunks(origin.numel()):
-        apart = rows[:, part].to(torch.float64) - origin[part].to(torch.float64)
-        total += apart @ torch.stack([direction[part] for direction in directions]).to(torch.float64).T
+        units = torch.stack([direction[part] for direction in directions]).to(torch.float64)
+        apart = torch.stack([vector[part].to(torch.float64) for vector in vectors]) - origin[part].to(torch.float64)
+        total += apart @ units.T
     return np.array(total.cpu().numpy(), dtype=np.float64)
 
 

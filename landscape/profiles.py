@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from landscape.barriers import barrier
 from landscape.cancellation import CancelCheck
 from landscape.curves import Curve, line
-from landscape.evaluation import Evaluator, Values
+from landscape.evaluation import BatchNorm, Evaluator, Progress
+from landscape.splits import Data
+from landscape.tally import Values
 from landscape.vectors import dimension
 
 __all__ = ["PathSummary", "Profile", "Summary", "along", "barrier", "line"]
 
 Floats = NDArray[np.float64]
-Data = Mapping[str, tuple[Tensor, Tensor]] | tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ def along(
     points: int = 61,
     *,
     samples: bool = False,
-    batch_norm: Literal["population", "running", "frozen"] = "population",
+    batch_norm: BatchNorm = "population",
     evaluator: Evaluator | None = None,
-    progress: Callable[..., Any] | None = None,
+    progress: Progress | None = None,
     cancelled: CancelCheck | None = None,
 ) -> Profile:
     """Loss and error at equally spaced t along a curve or line, over all samples of every split.
@@ -99,7 +99,7 @@ def along(
     if evaluator is None:
         if data is None:
             raise ValueError("data is missing: give (x, y), a mapping of splits to (x, y), or an evaluator")
-        evaluator = Evaluator(model, data if isinstance(data, Mapping) else {"train": data}, batch_norm=batch_norm)
+        evaluator = Evaluator(model, data, batch_norm=batch_norm)
     t = np.linspace(0.0, 1.0, points)
     splits = evaluator.at(path.points, path.coefficients(t), samples=samples, progress=progress, cancelled=cancelled)
     return Profile(kind=path.kind, t=t, arc=path.arc(t), splits=splits)

@@ -95,7 +95,7 @@ class PlaneRecord:
 
     def is_projected(self, point: str) -> bool:
         """Whether a named point lies visibly off the plane: by more than a hundredth of the plane's width."""
-        return self.distances.get(point, 0.0) > 0.01 * max(np.ptp(self.x), np.ptp(self.y))
+        return self.distances.get(point, 0.0) > 0.01 * float(max(np.ptp(self.x), np.ptp(self.y)))
 
     @classmethod
     def empty(cls, name: str, kind: str, x: Floats, y: Floats, splits: tuple[str, ...], **rest: Any) -> PlaneRecord:

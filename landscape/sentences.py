@@ -46,14 +46,16 @@ def _finding(verdict: Verdict) -> str:
 def _course(verdict: Verdict) -> str:
     """Without a barrier, the loss may still climb from one end to the other: said as it is."""
     course = verdict.course
-    if not course.steady:
-        return ""
     names = verdict.between if course.start <= course.end else verdict.between[::-1]
     low, high = sorted((course.start, course.end))
-    return (
+    uneven = high - low > verdict.tolerance
+    if not course.steady:
+        return f"Its ends differ: {_number(low)} at {names[0]}, {_number(high)} at {names[1]}." if uneven else ""
+    text = (
         f"No barrier, but not constant: along the line the loss rises steadily from {_number(low)} at {names[0]} to "
-        f"{_number(high)} at {names[1]}."
+        f"{_number(high)} at {names[1]}"
     )
+    return text + (", more than the tolerance: one slope rather than a level valley." if uneven else ".")
 
 
 def _curve(verdict: Verdict) -> str:

@@ -7,18 +7,19 @@ minima with weights of different scale can be compared. Filters that are exactly
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from landscape.cancellation import CancelCheck, stop_if
 from landscape.directions import filter_normalised
-from landscape.evaluation import Evaluator
+from landscape.evaluation import BatchNorm, Evaluator, Progress
+from landscape.splits import Data
 from landscape.vectors import Weights, as_vector
 
 DEFAULT_RADIUS = 0.25
@@ -61,16 +62,16 @@ class Sharpness:
 def sharpness(
     model: nn.Module,
     weights: Weights,
-    data: Mapping[str, tuple[Tensor, Tensor]] | tuple[Tensor, Tensor] | None = None,
+    data: Data | None = None,
     radius: float = DEFAULT_RADIUS,
     directions: int = 10,
     seed: int = 0,
     *,
     split: str = "train",
     biases: bool = False,
-    batch_norm: Literal["population", "running", "frozen"] = "population",
+    batch_norm: BatchNorm = "population",
     evaluator: Evaluator | None = None,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress | None = None,
     cancelled: CancelCheck | None = None,
 ) -> Sharpness:
     """Rise of the loss of one split around a minimum, in seeded filter-normalised random directions of both signs.

@@ -10,7 +10,7 @@ it at any time, also after the writer was killed. Layout of format version 1:
     lines/<from>-<to>      the same for straight lines
     trajectory/<minimum>   one column a quantity, one value an epoch
     minima/<name>          epochs (the same columns), layers (name, groups, zero_groups, parameters, zero_parameters),
-                           final (attributes); attributes optimizer, settings as JSON, checkpoint
+                           final (one number a quantity); attributes optimizer, settings as JSON, checkpoint
     verdict                attributes kind and sentence for people, json for programs
 """
 
@@ -20,6 +20,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 import h5py
@@ -79,7 +80,7 @@ class Landscape:
         Raises FileNotFoundError, NotALandscape or DamagedLandscape; the message names the file, the member and what is
         wrong with it.
         """
-        if not os.path.exists(path):  # noqa: PTH110  (os.PathLike, not only Path)
+        if not Path(path).exists():
             raise FileNotFoundError(f"{os.fspath(path)}: there is no such file")
         try:
             with _hdf5.open_file(path) as file:
@@ -88,7 +89,7 @@ class Landscape:
         except (NotALandscape, DamagedLandscape):
             raise
         except _hdf5.Flaw as flaw:
-            kind = NotALandscape if "is not an HDF5 file" in str(flaw) else DamagedLandscape
+            kind = NotALandscape if "not an HDF5 file" in str(flaw) else DamagedLandscape
             raise kind(f"{os.fspath(path)}: {flaw}") from None
         except (ValueError, OSError, RuntimeError) as error:
             raise DamagedLandscape(f"{os.fspath(path)}: {error}") from error

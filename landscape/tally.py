@@ -9,6 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from landscape.splits import Split
+
 
 @dataclass(frozen=True, eq=False)
 class Values:
@@ -23,34 +25,32 @@ class Values:
 
 
 class Tally:
-    """What was found so far for one split of ``count`` samples at ``points`` points."""
+    """What was found so far for one split at a number of points; with ``samples``, for every sample of it."""
 
-    def __init__(self, points: int, count: int, device: torch.device, *, samples: bool) -> None:
-        self._count = count
-        self._loss = torch.zeros(points, dtype=torch.float64, device=device)
-        self._wrong = torch.zeros(points, dtype=torch.float64, device=device)
-        self._samples = np.empty((points, count), dtype=np.float32) if samples else None
+    def __init__(self, split: Split, points: int, *, samples: bool) -> None:
+        self.split = split
+        self._loss = torch.zeros(points, dtype=torch.float64, device=split.y.device)
+        self._wrong = torch.zeros(points, dtype=torch.float64, device=split.y.device)
+        self._samples = np.empty((points, len(split)), dtype=np.float32) if samples else None
 
-    def add(self, first: int, start: int, logits: Tensor, labels: Tensor) -> None:
-        """Enter logits (points, samples, classes) at the points from ``first`` and the samples from ``start`` on.
+    def add(self, first: int, part: slice, logits: Tensor) -> None:
+        """Enter the logits (points, samples, classes) of a block at the points from number ``first`` on.
 
         With the same blocks in the same order, the sums of a point do not depend on the points beside it.
         """
         points, block, classes = logits.shape
-        losses, wrong = cross_entropy(logits.reshape(-1, classes), labels.repeat(points))
+        losses, wrong = cross_entropy(logits.reshape(-1, classes), self.split.y[part].repeat(points))
         # One reduction a point: a reduction of the matrix may add up in another order when it has more rows.
         for point, (loss, misses) in enumerate(zip(losses.view(-1, block), wrong.view(-1, block), strict=True), first):
             self._loss[point] += loss.sum()
             self._wrong[point] += misses.sum()
         if self._samples is not None:
-            found = losses.view(-1, block).cpu().numpy()
-            self._samples[first : first + points, start : start + block] = found
+            self._samples[first : first + points, part] = losses.view(-1, block).cpu().numpy()
 
     def values(self) -> Values:
-        """Means over all samples."""
-        return Values(
-            (self._loss / self._count).cpu().numpy(), (self._wrong / self._count).cpu().numpy(), self._samples
-        )
+        """Means over all samples of the split."""
+        loss, error = ((total / len(self.split)).cpu().numpy() for total in (self._loss, self._wrong))
+        return Values(loss, error, self._samples)
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

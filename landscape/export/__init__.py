@@ -11,9 +11,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
-from landscape.export.pictures import write_pictures
 from landscape.export.spreadsheets import write_spreadsheets
 from landscape.export.vtk import write_vtk
 from landscape.store import Landscape
@@ -23,8 +22,8 @@ Writer = Callable[[Landscape, Path], list[Path]]
 FORMATS: Final[dict[str, Writer]] = {
     "csv": write_spreadsheets,
     "vtk": write_vtk,
-    "png": lambda landscape, directory: write_pictures(landscape, directory, "png"),
-    "svg": lambda landscape, directory: write_pictures(landscape, directory, "svg"),
+    "png": lambda landscape, directory: _write_pictures(landscape, directory, "png"),
+    "svg": lambda landscape, directory: _write_pictures(landscape, directory, "svg"),
 }
 
 
@@ -45,6 +44,12 @@ def export(
     target = Path(directory)
     target.mkdir(parents=True, exist_ok=True)
     return [path for name in wanted for path in FORMATS[name](landscape, target)]
+
+
+def _write_pictures(landscape: Landscape, directory: Path, form: Literal["png", "svg"]) -> list[Path]:
+    from landscape.export.pictures import write_pictures  # matplotlib is heavy, and a table does not need it
+
+    return write_pictures(landscape, directory, form)
 
 
 __all__ = ["FORMATS", "export"]

@@ -31,7 +31,7 @@ from landscape.store import Landscape
 
 Format = Literal["png", "svg"]
 
-_STYLE: Final = {
+_STYLE: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "valleyscope",
     "font.size": 9,
@@ -206,7 +206,12 @@ def _draw_points(axes: Axes, plane: PlaneRecord, colours: Mapping[str, str]) -> 
             ha=label.anchor[0],
             va={"bottom": "bottom", "middle": "center", "top": "top"}[label.anchor[1]],
             fontsize=7,
-            bbox={"boxstyle": "square,pad=0.2", "facecolor": "white", "alpha": 0.88, "edgecolor": paint.get(name, "#8d96a0")}
+            bbox={
+                "boxstyle": "square,pad=0.2",
+                "facecolor": "white",
+                "alpha": 0.88,
+                "edgecolor": paint.get(name, "#8d96a0"),
+            }
             | {"linewidth": 0.6},
             zorder=6,
         )

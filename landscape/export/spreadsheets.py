@@ -9,6 +9,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,13 @@ def write_spreadsheets(landscape: Landscape, directory: Path) -> list[Path]:
                 file.write(_encoded([heading, *body]))
             written.append(path)
     return written
+
+
+def surface_chunks(landscape: Landscape, rows: int = 2000) -> Iterator[bytes]:
+    """The bytes of surface.csv in pieces of so many rows, for those who send it while it is made."""
+    table = _surface(landscape)
+    while chunk := list(islice(table, rows)):
+        yield _encoded(chunk)
 
 
 def _surface(landscape: Landscape) -> Iterator[Row]:
@@ -119,7 +127,9 @@ def _columns(records: Iterable[Mapping[str, Grid] | Mapping[str, PathValues]]) -
 
 
 def _series(splits: Mapping[str, Grid] | Mapping[str, PathValues], columns: Iterable[str]) -> list[Floats | None]:
-    there = {f"{split}_{quantity}": values[quantity] for split, values in splits.items() for quantity in ("loss", "error")}
+    there = {
+        f"{split}_{quantity}": values[quantity] for split, values in splits.items() for quantity in ("loss", "error")
+    }
     return [there.get(column) for column in columns]
 
 

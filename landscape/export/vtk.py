@@ -31,7 +31,7 @@ _TYPES: Final = {"float64": "Float64", "int64": "Int64", "uint8": "UInt8"}
 
 
 def write_vtk(landscape: Landscape, directory: Path, height: Height = "log") -> list[Path]:
-    """Write <plane>.vts and, if there is a path on it, <plane>-paths.vtp for each plane of which a point is computed."""
+    """Write <plane>.vts and, where there are paths, <plane>-paths.vtp for each plane with a computed point."""
     written = []
     for plane in landscape.planes.values():
         if not plane.done.any():

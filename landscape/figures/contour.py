@@ -166,7 +166,7 @@ def _coordinates() -> str:
 
 
 def _paths(plane: PlaneRecord, colours: Mapping[str, str] | None) -> list[Any]:
-    """Straight lines dashed, curves solid, both white on a thin dark outline; trajectories in their minimum's colour."""
+    """Straight lines dashed, curves solid, white on a thin dark outline; trajectories in their minimum's colour."""
     paint = point_colours(plane, colours)
     traces: list[Any] = []
     for (start, end), places in straight_lines(plane).items():
@@ -204,7 +204,10 @@ def _points(plane: PlaneRecord, colours: Mapping[str, str] | None) -> list[Any]:
     traces = []
     for name, place in shown_points(plane).items():
         off, colour = plane.is_projected(name), paint.get(name, "#ffffff")
-        marker: dict[str, Any] = {"size": 9 if is_bend(name) else 12, "symbol": "diamond" if is_bend(name) else "circle"}
+        marker: dict[str, Any] = {
+            "size": 9 if is_bend(name) else 12,
+            "symbol": "diamond" if is_bend(name) else "circle",
+        }
         if off:
             marker |= {"color": "rgba(255,255,255,0.9)", "line": {"color": colour, "width": 2.5}}
         else:
@@ -231,9 +234,7 @@ def _frame(figure: go.Figure, plane: PlaneRecord, axes: str) -> None:
     figure.update_layout({f"xaxis{axes}": across, f"yaxis{axes}": up})
 
 
-def _label(
-    figure: go.Figure, plane: PlaneRecord, theme: Theme, colours: Mapping[str, str] | None, axes: str
-) -> None:
+def _label(figure: go.Figure, plane: PlaneRecord, theme: Theme, colours: Mapping[str, str] | None, axes: str) -> None:
     paint, ink = point_colours(plane, colours), inks(theme)
     for name, label in labels_of(plane).items():
         figure.add_annotation(

@@ -48,9 +48,7 @@ def shown_points(plane: PlaneRecord) -> dict[str, Coordinates]:
     """The named points that lie within the frame."""
     x, y = plane.x, plane.y
     return {
-        name: place
-        for name, place in plane.points.items()
-        if x[0] <= place[0] <= x[-1] and y[0] <= place[1] <= y[-1]
+        name: place for name, place in plane.points.items() if x[0] <= place[0] <= x[-1] and y[0] <= place[1] <= y[-1]
     }
 
 
@@ -67,7 +65,7 @@ def labels_of(plane: PlaneRecord) -> dict[str, Label]:
     for own, (name, place) in enumerate(places.items()):
         others = taken[:own] + taken[own + 1 :]
         boxes = [_box(place, texts[name], *candidate) for candidate in _CANDIDATES]
-        faults = [100 * _outside(box, frame) + sum(_overlap(box, other) for other in others) for box in boxes]
+        faults = [(_outside(box, frame), sum(_overlap(box, other) for other in others)) for box in boxes]
         best = faults.index(min(faults))
         taken.append(boxes[best])
         chosen[name] = Label(texts[name], *_CANDIDATES[best])
@@ -80,9 +78,7 @@ def _texts(points: Mapping[str, Coordinates], plane: PlaneRecord) -> dict[str, s
     return {name: f"{short[name]} (projected)" if plane.is_projected(name) else short[name] for name in points}
 
 
-def _box(
-    place: Coordinates, text: str, anchor: tuple[Horizontal, Vertical], shift: tuple[float, float]
-) -> Box:
+def _box(place: Coordinates, text: str, anchor: tuple[Horizontal, Vertical], shift: tuple[float, float]) -> Box:
     width = _CHARACTER * len(text) + 8
     left = place[0] + shift[0] - {"left": 0.0, "center": width / 2, "right": width}[anchor[0]]
     bottom = place[1] + shift[1] - {"bottom": 0.0, "middle": _HEIGHT / 2, "top": _HEIGHT}[anchor[1]]

@@ -57,7 +57,9 @@ def draw_profile(
             if split not in path.splits or not recorded(path.splits[split][quantity]):
                 continue
             values = path.splits[split][quantity]
-            figure.add_trace(_trace(path, values, quantity, split, min(top, 1e300), path_style(path, paths, paint), axis))
+            figure.add_trace(
+                _trace(path, values, quantity, split, min(top, 1e300), path_style(path, paths, paint), axis)
+            )
         figure.update_layout(
             {
                 f"xaxis{axis}": {"range": [paths[0].t[0], paths[0].t[-1]], "title": axis_title("t along the path")},

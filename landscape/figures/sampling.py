@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from landscape.records import Floats, PlaneRecord
+from landscape.tiles import COARSEST_INTERVALS
 
 Indices = NDArray[np.intp]
 
@@ -54,7 +55,7 @@ def spread(length: int, most: int) -> Indices:
 
 
 def coarse_lattice(done: NDArray[np.bool_]) -> tuple[Indices, Indices] | None:
-    """Rows and columns of an evenly spread sub-grid that is computed everywhere, or None.
+    """Rows and columns of a sub-grid that is computed everywhere and nowhere coarser than the first pass, or None.
 
     A surface is computed coarse to fine, so after the first pass every few rows and columns are known: enough for a
     whole picture in large cells. A row of such a lattice is known at both of its ends, and so is a column; of those
@@ -64,9 +65,9 @@ def coarse_lattice(done: NDArray[np.bool_]) -> tuple[Indices, Indices] | None:
     columns = np.flatnonzero(done[0] & done[-1])
     while len(rows) > 1 and len(columns) > 1:
         gaps = ~done[np.ix_(rows, columns)]
-        in_rows, in_columns = gaps.mean(axis=1), gaps.mean(axis=0)
         if not gaps.any():
-            return (rows, columns) if _even(rows, done.shape[0]) and _even(columns, done.shape[1]) else None
+            return (rows, columns) if _dense(rows, done.shape[0]) and _dense(columns, done.shape[1]) else None
+        in_rows, in_columns = gaps.mean(axis=1), gaps.mean(axis=0)
         if in_rows.max() >= in_columns.max():
             rows = rows[in_rows < in_rows.max()]
         else:
@@ -74,13 +75,7 @@ def coarse_lattice(done: NDArray[np.bool_]) -> tuple[Indices, Indices] | None:
     return None
 
 
-def _even(indices: Indices, length: int) -> bool:
-    """Whether the indices reach from end to end in steps that differ by one at most; the last may be shorter."""
-    steps = np.diff(indices)
-    regular = steps[:-1] if len(steps) > 2 else steps
-    return bool(
-        indices[0] == 0
-        and indices[-1] == length - 1
-        and regular.max() - regular.min() <= 1
-        and steps[-1] <= regular.max()
-    )
+def _dense(indices: Indices, length: int) -> bool:
+    """Whether the indices reach from end to end in steps no longer than those of the first pass."""
+    longest = -(-(length - 1) // COARSEST_INTERVALS)
+    return bool(indices[0] == 0 and indices[-1] == length - 1 and np.diff(indices).max() <= longest)

@@ -20,6 +20,7 @@ Quantity = Literal["loss", "error"]
 
 DECADES = 4.0
 SHARE_SHOWN = 90.0
+_FLAT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -101,16 +102,23 @@ def scale_for(
     on_paths = np.asarray(along, dtype=np.float64)
     on_paths = on_paths[np.isfinite(on_paths)]
     high = clip if clip is not None else _two_digits_up(max(np.percentile(finite, SHARE_SHOWN), *on_paths, 0.0))
-    if clip is None and (high >= highest or np.isinf(values).any() and highest <= 1.5 * high):
+    if clip is None and (high >= highest or (np.isinf(values).any() and highest <= 1.5 * high)):
         high = highest
     low = max(lowest, high / 10**DECADES) if log else lowest
     if log and lowest <= 0:
         positive = finite[finite > 0]
         low = max(float(positive.min()) if positive.size else 0.0, high / 10**DECADES)
-    if not low < high:
-        low, high = (high / 10, high) if log and high > 0 else (high - 0.5, high + 0.5)
+    if not low * (1 + _FLAT) < high:
+        low, high = _around(high, log)
     cut = bool(highest > high * (1 + 1e-9) or np.isposinf(values).any())
     return Scale(quantity, log, low, high, cut)
+
+
+def _around(value: float, log: bool) -> tuple[float, float]:
+    """A range for a surface that is flat."""
+    if log:
+        return (value / 10, value) if value > 0 else (1e-3, 1.0)
+    return max(value - 0.5, 0.0), value + 0.5
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
@@ -121,7 +129,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
         inside = [tick for tick in ticks if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
         if len(inside) >= 3:
             return inside
-    return np.geomspace(low, high, 4).tolist()
+    return [float(tick) for tick in np.geomspace(low, high, 4)]
 
 
 def _round_step(step: float) -> float:

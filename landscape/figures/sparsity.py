@@ -33,7 +33,9 @@ def sparsity(
         data = [[layer.zero_groups, layer.groups] for layer in own]
         common = {"customdata": data, "hovertemplate": hover + "<extra></extra>"}
         colour = paint[minimum.name]
-        figure.add_bar(x=zero, marker={"color": colour}, name=minimum.name, legendgroup=minimum.name, **shared, **common)
+        figure.add_bar(
+            x=zero, marker={"color": colour}, name=minimum.name, legendgroup=minimum.name, **shared, **common
+        )
         figure.add_bar(
             x=[1 - share for share in zero],
             base=zero,

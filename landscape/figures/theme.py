@@ -40,7 +40,9 @@ class Inks:
 
 
 INKS: Final[Mapping[Theme, Inks]] = {
-    "light": Inks("#1f2328", "#59636e", "#e7eaee", "#8d96a0", "#ffffff", "rgba(255,255,255,0.88)", "#eceef1", "#cfd4da"),
+    "light": Inks(
+        "#1f2328", "#59636e", "#e7eaee", "#8d96a0", "#ffffff", "rgba(255,255,255,0.88)", "#eceef1", "#cfd4da"
+    ),
     "dark": Inks("#e6e9ed", "#9da7b3", "#2b323b", "#68727e", "#12161b", "rgba(18,22,27,0.82)", "#20262d", "#363e48"),
 }
 

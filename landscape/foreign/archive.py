@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 import zipfile
+import zlib
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -30,7 +31,7 @@ def read_arrays(path: Path) -> dict[str, Floats]:
                 if values is not None:
                     arrays[info.filename.removesuffix(".npy")] = values
             return arrays
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, zipfile.zlib.error) as error:
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, zlib.error) as error:
         raise Flaw(f"is a damaged .npz file ({error})") from None
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from landscape import _hdf5
 from landscape._hdf5 import Flaw
+from landscape.foreign.mode_connectivity import error_of
 from landscape.records import (
     DISTANCE,
     TRAJECTORY,
@@ -68,7 +69,7 @@ def _add_planes(
     directions: str,
     note: str,
 ) -> None:
-    """One plane for all splits that are computed at the same points; a split that is further or less far gets its own."""
+    """One plane for all splits that are computed at the same points; a split that is less far gets its own."""
     principal = "PCA_" in directions
     trajectory = _trajectory_beside(path)
     for split, (loss, error, done) in values.items():
@@ -135,11 +136,8 @@ def _values(file: h5py.File, shape: tuple[int, ...]) -> dict[str, tuple[Floats, 
             continue
         # A loss that is NaN has been computed: the network diverged there.
         loss = np.where(done, np.where(np.isnan(loss), np.inf, loss), np.nan)
-        if accuracy is None:
-            error = np.full(shape, np.nan)
-        else:
-            error = np.where(done, np.where(np.isnan(accuracy), 1.0, 1.0 - accuracy / 100.0), np.nan)
-        found[split] = loss, np.clip(error, 0.0, None) if accuracy is not None and (accuracy <= 100.0001).all() else error, done
+        error = np.full(shape, np.nan) if accuracy is None else np.where(done, error_of(100.0 - accuracy), np.nan)
+        found[split] = loss, error, done
     if not found:
         raise Flaw(_what_else(file) if "train_loss" not in file else "train_loss: none of its points is computed yet")
     return found

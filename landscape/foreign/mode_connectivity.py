@@ -73,7 +73,9 @@ def _curve(path: Path, arrays: Arrays, regularised: bool) -> Landscape:
     if steps.shape != t.shape:
         raise Flaw(f"dl: has shape {steps.shape}, ts has {t.shape}")
     values = {split: PathValues(*pair) for split, pair in splits.items()}
-    curve = PathRecord("curve", "curve", "start", "end", t, np.cumsum(steps), values, f"imported from {path.name}: {note}")
+    curve = PathRecord(
+        "curve", "curve", "start", "end", t, np.cumsum(steps), values, f"imported from {path.name}: {note}"
+    )
     minima = {name: _end(name, values, index) for name, index in (("start", 0), ("end", -1))}
     return Landscape(name=path.stem, minima=minima, curves={"curve": curve})
 
@@ -96,9 +98,7 @@ def _axes(grid: Floats) -> tuple[Floats, Floats]:
     return x, y
 
 
-def _splits(
-    arrays: Arrays, shape: tuple[int, ...], regularised: bool
-) -> tuple[dict[str, tuple[Floats, Floats]], str]:
+def _splits(arrays: Arrays, shape: tuple[int, ...], regularised: bool) -> tuple[dict[str, tuple[Floats, Floats]], str]:
     """Loss and error of each split, and what a reader must know of them."""
     splits: dict[str, tuple[Floats, Floats]] = {}
     with_penalty = False
@@ -115,12 +115,18 @@ def _splits(
         missing = np.full(shape, np.nan)
         # A network whose loss is NaN has diverged: that is a value, the worst there is.
         loss = missing if loss is None else np.where(np.isnan(loss), np.inf, loss)
-        error = missing if percent is None else np.where(np.isnan(percent), 1.0, percent / 100.0)
+        error = missing if percent is None else error_of(percent)
         splits[split] = loss, error
     if not splits:
         raise Flaw("has no losses or errors (tr_nll, tr_err, te_nll, te_err)")
     penalty = "loss with the L2 term" if with_penalty else "loss without the L2 term"
     return splits, f"{penalty}; {TEST_NOTE}" if "test" in splits else penalty
+
+
+def error_of(percent: Floats) -> Floats:
+    """Errors in percent as fractions: all wrong where NaN, and no -1e-17 from 100 minus an accuracy."""
+    fraction = np.where(np.isnan(percent), 1.0, percent / 100.0)
+    return np.where(np.abs(fraction) < 1e-9, 0.0, fraction)
 
 
 def _points(bends: Floats | None) -> tuple[dict[str, tuple[float, float]], tuple[str, ...]]:

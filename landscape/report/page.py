@@ -24,6 +24,9 @@ from landscape.report.words import GLOSSARY, moment, text
 from landscape.store import Landscape
 
 _ASSETS: Final = files("landscape.report")
+_PATHS_CAPTION: Final = (
+    "<p>Solid: fitted curves. Dashed and dotted: straight lines. Each has the colour of the minimum where it ends.</p>"
+)
 
 
 def write_report(landscape: Landscape, path: str | os.PathLike[str]) -> None:
@@ -72,8 +75,7 @@ def _paths_section(landscape: Landscape, colours: Mapping[str, str], drawn: list
     if not paths:
         return ""
     drawn.append(plots.profile_plot(landscape, colours))
-    caption = "<p>Solid: fitted curves. Dashed and dotted: straight lines. Each has the colour of the minimum where it ends.</p>"
-    return _section("Along the paths", _html(drawn[-1:]) + caption + tables.paths_table(paths))
+    return _section("Along the paths", _html(drawn[-1:]) + _PATHS_CAPTION + tables.paths_table(paths))
 
 
 def _minima_section(landscape: Landscape, colours: Mapping[str, str], drawn: list[Plot]) -> str:
@@ -130,7 +132,7 @@ def _caption(plane: PlaneRecord) -> str:
 
 def _spanned_by(plane: PlaneRecord) -> str:
     rows, columns = plane.shape
-    grid = f"{columns} × {rows} points"
+    grid = f"{columns} by {rows} points"
     if plane.kind == "around":
         return f"Random directions around {_listed(plane.defining) or 'one minimum'}, {grid}."
     if plane.kind == "principal":
@@ -153,7 +155,8 @@ def _facts(landscape: Landscape) -> list[str]:
 
 
 def _glossary() -> str:
-    return f'<dl class="words">{"".join(f"<div><dt>{word}</dt><dd>{meaning}</dd></div>" for word, meaning in GLOSSARY)}</dl>'
+    entries = (f"<div><dt>{word}</dt><dd>{meaning}</dd></div>" for word, meaning in GLOSSARY)
+    return f'<dl class="words">{"".join(entries)}</dl>'
 
 
 def _config() -> str:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from landscape.barriers import barrier as barrier_of
 from landscape.figures.profile import path_label
-from landscape.records import Floats, MinimumRecord, PathRecord
+from landscape.records import Floats, MinimumRecord, PathRecord, recorded
 from landscape.report.words import MISSING, barrier, loss, moment, percent, text
 from landscape.store import Landscape
 
@@ -57,11 +58,11 @@ def provenance_list(landscape: Landscape) -> str:
     entries = {**landscape.provenance, "created": moment(landscape.created), "updated": moment(landscape.updated)}
     known = {"fingerprint": "data fingerprint", "batch_norm": "BatchNorm statistics", "versions": "library versions"}
     absent = {"subset": "all of the data", "fingerprint": "not known"}
-    items = [
-        f"<div><dt>{text(known.get(key, key.replace('_', ' ')))}</dt><dd>{_value(absent.get(key) if value is None else value)}</dd></div>"
-        for key, value in entries.items()
-        if value not in ("", {}, [])
-    ]
+    items = []
+    for key, value in entries.items():
+        term = text(known.get(key, key.replace("_", " ")))
+        if value not in ("", {}, []):
+            items.append(f"<div><dt>{term}</dt><dd>{_value(absent.get(key) if value is None else value)}</dd></div>")
     return f'<dl class="provenance">{"".join(items)}</dl>'
 
 
@@ -108,10 +109,7 @@ def _rise(values: Mapping[str, Any] | None) -> str:
 
 def _barrier(path: PathRecord) -> float | None:
     values = path.splits.get("train") or next(iter(path.splits.values()))
-    losses = values.loss
-    with np.errstate(invalid="ignore"):
-        rise = losses.max() - max(losses[0], losses[-1])
-    return None if np.isnan(rise) else max(float(rise), 0.0)
+    return barrier_of(values.loss) if recorded(values.loss) else None
 
 
 def _range(path: PathRecord, split: str, quantity: str) -> str:
@@ -122,8 +120,8 @@ def _range(path: PathRecord, split: str, quantity: str) -> str:
         return MISSING
     low, high = float(values.min()), float(values.max())
     if quantity == "error":
-        return f"{percent(low).removesuffix(' %')}–{percent(high)}"
-    return f"{loss(low)}–{loss(high)}"
+        return f"{percent(low).removesuffix(' %')} to {percent(high)}"
+    return f"{loss(low)} to {loss(high)}"
 
 
 def _value(value: Any) -> str:

@@ -87,20 +87,20 @@ def _tolerance(verdict: Mapping[str, Any]) -> str:
 
 
 def _barrier(label: str, where: str, values: Mapping[str, Any] | None, level: float | None) -> str:
-    if not values or values.get("barrier") is None:
+    if not values:
         return ""
     interval = where
     if values.get("low") is not None and values.get("high") is not None:
         share = f"{100 * level:.0f} %: " if level else ""
         interval = f"{share}{barrier(values['low'])} to {barrier(values['high'])}"
-    return _cell(label, barrier(values["barrier"]), interval)
+    return _cell(label, "∞" if values.get("barrier") is None else barrier(values["barrier"]), interval)
 
 
 def _error(label: str, where: str, values: Mapping[str, Any] | None) -> str:
     if not values or values.get("min") is None:
         return ""
     low, high = (percent(values[key]).removesuffix(" %") for key in ("min", "max"))
-    return _cell(label, f"{low}–{high} %", where)
+    return _cell(label, f"{low} to {high} %", where)
 
 
 def _cell(label: str, value: str, below: str) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from html import escape
 from typing import Any, Final
 
-MISSING: Final = "–"
+MISSING: Final = "\N{EN DASH}"
 
 
 def loss(value: float | None) -> str:
@@ -68,7 +68,10 @@ GLOSSARY: Final = (
         "One trained network. <b>sgd</b> is plain stochastic gradient descent, <b>altsdp</b> prunes whole groups of "
         "weights while it trains, <b>control</b> is sgd from another initialisation.",
     ),
-    ("barrier", "The highest loss along a path minus the loss at the higher of its two ends. Zero: it never rises above them."),
+    (
+        "barrier",
+        "The highest loss along a path minus the loss at the higher of its two ends. Zero: it never rises above them.",
+    ),
     (
         "one basin",
         "The straight line between the two minima is flat: its barrier stays below the tolerance, with confidence.",
@@ -85,5 +88,8 @@ GLOSSARY: Final = (
         "Two directions in the space of all weights. Axes are distances in that space, with the same unit on both. "
         "Points that lie off the plane are projected onto it and drawn hollow.",
     ),
-    ("sparsity", "The share of parameters that are exactly zero. <b>Zero groups</b> counts whole filters, rows or kernels."),
+    (
+        "sparsity",
+        "The share of parameters that are exactly zero. <b>Zero groups</b> counts whole filters, rows or kernels.",
+    ),
 )

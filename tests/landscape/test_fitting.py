@@ -323,6 +323,16 @@ def test_bad_ends_and_data_are_named() -> None:
         fit_curve(model, {**unflatten(model, start), "0.weight": torch.full((4, 2, 3, 3), torch.nan)}, end, (x, y))
     with pytest.raises(ValueError, match="40 inputs and 39 labels"):
         fit_curve(model, start, end, (x, y[1:]))
+    with pytest.raises(ValueError, match="labels have shape"):
+        fit_curve(model, start, end, (x, F.one_hot(y)))
+
+
+def test_data_of_other_types_is_brought_into_the_type_of_the_network() -> None:
+    model, (x, y) = convolutional(), batch()
+    ends = two_minima(model)
+    rounded = x.float()
+    expected = fit_curve(model, *ends, (rounded.double(), y), epochs=1)
+    assert torch.equal(expected.bend, fit_curve(model, *ends, (rounded, y.to(torch.uint8)), epochs=1).bend)
 
 
 def test_parameters_of_several_data_types_are_refused() -> None:

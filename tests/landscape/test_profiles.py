@@ -11,8 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from landscape.curves import Bezier
-from landscape.evaluation import Evaluator, Values
+from landscape.evaluation import Evaluator
 from landscape.profiles import Profile, along, barrier, line
+from landscape.tally import Values
 from landscape.vectors import dimension, load_vector
 from landscape.verdicts import VerdictKind, verdict
 

@@ -187,6 +187,12 @@ def test_steady_rise_towards_one_end_is_no_barrier_and_not_constant(direction: i
     assert "not constant" not in verdict(samples(FLAT)).sentence
 
 
+def test_ends_of_different_height_are_said() -> None:
+    assert "one slope rather than a level valley" in verdict(samples(0.5 * T)).sentence
+    assert "one slope" not in verdict(samples(0.04 * T)).sentence
+    assert "Its ends differ: " in verdict(samples(HILL + 0.5 * T)).sentence
+
+
 def test_tolerance_is_stated_and_decides() -> None:
     assert verdict(samples(0.2 * HILL), tolerance=0.3).kind is VerdictKind.ONE_BASIN
     assert "tolerance is 0.3 nats" in verdict(samples(0.2 * HILL), tolerance=0.3).sentence

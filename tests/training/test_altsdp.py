@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from training import altsdp
+from training import _blocks
 from training.altsdp import AltSDP
 from training.groups import partition
 from training.zeros import sparsity
@@ -72,7 +72,7 @@ class Reference:
         norms = [math.sqrt(sum(moving[tensor][index] ** 2 for tensor, index in group)) for group in groups]
         keep = math.ceil(self.floor * len(groups))
         if self.floor and keep < len(groups):
-            threshold = min(threshold, sorted(norms, reverse=True)[keep])
+            threshold = min(threshold, max((norm for norm in norms if norm < sorted(norms)[-keep]), default=0.0))
         elif self.floor:
             threshold = 0.0
         self.zero = 0
@@ -201,7 +201,7 @@ def test_layers_may_be_cut_and_lie_in_any_memory_order(
     slab: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(altsdp, "_SLAB", slab)
+    monkeypatch.setattr(_blocks, "SLAB", slab)
     case = Case(structure, memory_format=memory_format, mode=mode, momentum=momentum, weight_decay=weight_decay)
     case.run(case.optimizer())
     case.check()
@@ -263,7 +263,7 @@ def test_transposed_and_strided_weights_are_thresholded_by_their_rows() -> None:
 def test_floor_lowers_the_threshold_of_a_layer(
     mode: str, slab: int, floor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(altsdp, "_SLAB", slab)
+    monkeypatch.setattr(_blocks, "SLAB", slab)
     settings = {"mode": mode, "mu": 0.51, "momentum": 0.9}
     case = Case(mode=mode, momentum=0.9, floor=floor, c=scale_for(8.0, settings))  # would remove nearly everything
     case.run(case.optimizer())

@@ -1,0 +1,98 @@
+"""/api/experiments/{id}/events: what happens, as server-sent events that a client can resume."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Header, Query
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response, StreamingResponse
+
+from app.api.documentation import problems
+from app.api.requests import ExperimentId
+from app.api.wiring import Wired, Wiring
+from app.catalogue import ACTIVE, Unknown
+from app.events import EventRow
+
+router = APIRouter(tags=["events"])
+
+HEARTBEAT_SECONDS: Final = 15.0
+_RECONNECT_MILLISECONDS = 1500
+_BATCH = 500
+_MEDIA_TYPE = "text/event-stream"
+
+
+@router.get(
+    "/experiments/{id}/events",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "description": "A stream: `id`, `event` (state, progress, epoch, curve, tile, warning, error, verdict) and "
+            "`data` as JSON. It ends when the experiment has, and goes on for ever while it waits.",
+            "content": {_MEDIA_TYPE: {"schema": {"type": "string"}}},
+        },
+        204: {"description": "The experiment has ended and there is nothing new: do not reconnect"},
+        **problems(404),
+    },
+)
+async def events(
+    id: ExperimentId,
+    wiring: Wired,
+    last_event_id: Annotated[
+        str | None,
+        Header(alias="Last-Event-ID", pattern=r"^\d{1,18}$", description="go on after this event"),
+    ] = None,
+    after: Annotated[int, Query(ge=0, le=2**62, description="the same, for those who cannot set a header")] = 0,
+    follow: Annotated[bool, Query(description="false: send what there is, and end")] = True,
+) -> Response:
+    """Follow an experiment. A browser that loses the connection comes back and misses nothing."""
+    start = int(last_event_id) if last_event_id is not None else after
+    row = await run_in_threadpool(wiring.service.get, id)
+    found = await wiring.service.wait_for_events(id, start, timeout=0.0, limit=_BATCH)
+    if not found and row.state not in ACTIVE and start > 0:
+        return Response(status_code=204)
+    return StreamingResponse(
+        _stream(wiring, id, start, found, over=row.state not in ACTIVE, follow=follow),
+        media_type=_MEDIA_TYPE,
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _stream(
+    wiring: Wiring, id: str, seen: int, found: list[EventRow], *, over: bool, follow: bool
+) -> AsyncIterator[bytes]:
+    """Send events until the experiment is over and all of them are sent.
+
+    Whether it is over is in the events themselves, so that a hundred watchers ask the database no more than one.
+    """
+    with wiring.metrics.watchers.track_inprogress():
+        yield f"retry: {_RECONNECT_MILLISECONDS}\n\n".encode()
+        while True:
+            if found:
+                yield b"".join(map(_frame, found))
+                seen = found[-1].id
+                states = [event.data["state"] for event in found if event.kind == "state"]
+                over = states[-1] not in ACTIVE if states else over
+            elif over or not follow:
+                return
+            else:
+                yield b": still here\n\n"
+                over = await _is_over(wiring, id)
+            if wiring.closing:
+                return
+            timeout = HEARTBEAT_SECONDS if follow and not over else 0.0
+            found = await wiring.service.wait_for_events(id, seen, timeout=timeout, limit=_BATCH)
+
+
+async def _is_over(wiring: Wiring, id: str) -> bool:
+    try:
+        row = await run_in_threadpool(wiring.service.get, id)
+    except Unknown:
+        return True
+    return row.state not in ACTIVE
+
+
+def _frame(event: EventRow) -> bytes:
+    # The text is JSON on one line, so it needs no splitting.
+    return f"id: {event.id}\nevent: {event.kind}\ndata: {event.text}\n\n".encode()

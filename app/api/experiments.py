@@ -1,0 +1,117 @@
+"""/api/experiments: submit, list, read, cancel, retry and delete experiments, and ask what one would cost."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Response
+from pydantic import ValidationError
+
+from app.api.documentation import problems
+from app.api.requests import ExperimentId, JsonBody
+from app.api.schemas import Cost, Experiment, ExperimentPage, ExperimentSummary
+from app.api.submissions import Submitted, admitted, spec_of
+from app.api.wiring import Wired, Wiring
+from app.catalogue import BadCursor, ExperimentRow, KeyReused, State
+from app.problems import Problem, invalid
+from app.spec import Model, parse_spec
+
+router = APIRouter(tags=["experiments"])
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x21-\x7e]+$",
+        description="the same key with the same spec gives the same experiment, however often it is sent",
+    ),
+]
+
+
+@router.post(
+    "/experiments",
+    status_code=202,
+    response_model=Experiment,
+    dependencies=[JsonBody],
+    responses={202: {"headers": {"Location": {"schema": {"type": "string"}}}}, **problems(415)},
+)
+def submit(submission: Submitted, response: Response, wiring: Wired, idempotency_key: IdempotencyKey = None) -> Any:
+    """Submit an experiment: a spec, or a recipe with overrides.
+
+    It is in the queue, and will be run, when the answer arrives.
+    """
+    spec = spec_of(submission)
+    admitted(wiring, spec, force=submission.force)
+    try:
+        row = wiring.service.submit(
+            spec, key=idempotency_key, priority=submission.priority, most=wiring.settings.max_queue
+        )
+    except KeyReused as error:
+        found = [{"loc": ("header", "Idempotency-Key"), "type": "reused", "msg": str(error), "input": idempotency_key}]
+        raise invalid(found) from error
+    response.headers["Location"] = f"/api/experiments/{row.id}"
+    return detail(row)
+
+
+@router.get(
+    "/experiments",
+    response_model=ExperimentPage,
+    responses={200: {"headers": {"Link": {"schema": {"type": "string"}, "description": "the next page"}}}, **problems()},
+)
+def list_experiments(
+    wiring: Wired,
+    response: Response,
+    state: Annotated[State | None, Query(description="only those in this state")] = None,
+    search: Annotated[
+        str | None, Query(max_length=120, pattern=r"^[^\x00-\x1f]*$", description="part of a name", examples=["digits"])
+    ] = None,
+    cursor: Annotated[str | None, Query(max_length=100, description="`next` of the page before")] = None,
+    limit: Annotated[int, Query(ge=1, le=200, description="most experiments on a page")] = 50,
+) -> Any:
+    """List experiments, newest first."""
+    try:
+        page = wiring.service.list(state=state, search=search or None, after=cursor, limit=limit)
+    except BadCursor as error:
+        message = "is no cursor of this server: use `next` of the page before"
+        raise invalid([{"loc": ("query", "cursor"), "type": "cursor", "msg": message, "input": cursor}]) from error
+    if page.after is not None:
+        response.headers["Link"] = f'</api/experiments?cursor={page.after}&limit={limit}>; rel="next"'
+    return ExperimentPage(items=[summary(row) for row in page.items], next=page.after)
+
+
+@router.get("/experiments/{id}", response_model=Experiment, responses=problems(404))
+def read(id: ExperimentId, wiring: Wired) -> Any:
+    """Read an experiment: its state, progress, verdict and spec."""
+    return detail(wiring.service.get(id))
+
+
+@router.delete("/experiments/{id}", status_code=204, responses=problems(404, 409))
+def delete(id: ExperimentId, wiring: Wired) -> None:
+    """Delete an experiment that is not running, with all its files."""
+    wiring.service.delete(id)
+
+
+@router.post("/experiments/{id}/cancel", status_code=202, response_model=Experiment, responses=problems(404, 409))
+def cancel(id: ExperimentId, wiring: Wired) -> Any:
+    """Cancel an experiment that is queued or running; what is computed stays."""
+    wiring.service.cancel(id)
+    return detail(wiring.service.get(id))
+
+
+@router.post("/experiments/{id}/retry", status_code=202, response_model=Experiment, responses=problems(404, 409))
+def retry(id: ExperimentId, wiring: Wired) -> Any:
+    """Run an experiment that failed or was cancelled on from where it stopped."""
+    wiring.service.retry(id)
+    return detail(wiring.service.get(id))
+
+
+@router.post("/estimate", response_model=Cost, dependencies=[JsonBody], responses=problems(415))
+def estimate(submission: Submitted, wiring: Wired) -> Any:
+    """Tell what an experiment would cost, and what its thresholds would reach; nothing is submitted."""
+    spec = spec_of(submission)
+    try:
+        return Cost.of(wiring.admission.estimate(spec), wiring.settings.max_gpu_hours)
+    except ValidationError as error:
+        raise invalid(error.errors(include_url=False), spec.to_json()) from error

@@ -1,0 +1,103 @@
+"""What a client may submit: a spec as it is, or a recipe by name with some fields replaced."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import Body
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+
+from app.admission import TooExpensive
+from app.api.schemas import Cost
+from app.api.wiring import Wiring
+from app.estimate import Estimate
+from app.flaws import Flaw, refuse
+from app.jobs import LARGEST_PRIORITY
+from app.problems import Problem, invalid
+from app.recipes import DEMO, recipe_names, recipe_values
+from app.spec import Spec
+
+Priority = Annotated[int, Field(ge=0, le=LARGEST_PRIORITY, description="lower runs first; 100 is usual")]
+_Force = Annotated[bool, Field(description="submit it although it costs more than the limit")]
+
+
+class SpecSubmission(Spec):
+    """A spec; `force` and `priority` stand beside its fields."""
+
+    force: _Force = False
+    priority: Priority = 100
+
+    def values(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"force", "priority"})
+
+
+class RecipeSubmission(BaseModel):
+    """A recipe; fields of the spec to replace are under `overrides`, or beside `recipe`."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    recipe: str = Field(max_length=100, description="its name", examples=[DEMO])
+    overrides: dict[str, Any] | None = Field(None, description="fields of the spec; null brings a default back")
+    force: _Force = False
+    priority: Priority = 100
+
+    def values(self) -> dict[str, Any]:
+        if self.recipe not in recipe_names():
+            message = f"recipe {self.recipe!r} is unknown: use one of {', '.join(recipe_names())}"
+            refuse([Flaw(("recipe",), self.recipe, message)])
+        return recipe_values(self.recipe, {**(self.overrides or {}), **(self.__pydantic_extra__ or {})})
+
+
+def _which(content: Any) -> str:
+    return "recipe" if isinstance(content, dict) and "recipe" in content else "spec"
+
+
+Submission = Annotated[
+    Annotated[SpecSubmission, Tag("spec")] | Annotated[RecipeSubmission, Tag("recipe")], Discriminator(_which)
+]
+
+_TINY: Final[dict[str, Any]] = {
+    "name": "tiny",
+    "dataset": "digits",
+    "model": {"name": "cnn", "channels": [4, 8], "hidden": 16},
+    "training": {"epochs": 2, "batch_size": 64},
+    "minima": {"sgd": {"optimizer": "sgd"}, "altsdp": {"optimizer": "altsdp", "target": 0.8}},
+    "planes": {"valley": {"through": ["sgd", "altsdp", "valley.bend"], "resolution": 9, "complete": "random"}},
+    "curves": {"valley": {"from": "sgd", "to": "altsdp", "epochs": 1}},
+    "points": 5,
+}
+Submitted = Annotated[
+    Submission,
+    Body(
+        openapi_examples={
+            "recipe": {"summary": "the demo", "value": {"recipe": DEMO}},
+            "overrides": {
+                "summary": "the demo with another seed and a coarser grid",
+                "value": {
+                    "recipe": DEMO,
+                    "overrides": {"seed": 7, "planes": {"valley": {"resolution": 21}, "basins": {"resolution": 21}}},
+                },
+            },
+            "spec": {"summary": "a spec of one's own", "value": _TINY},
+        }
+    ),
+]
+
+
+def spec_of(submission: SpecSubmission | RecipeSubmission) -> Spec:
+    """The spec that was meant; what is wrong with it is a problem with the fields named."""
+    try:
+        values = submission.values()
+        return Spec.model_validate(values)
+    except ValidationError as error:
+        raise invalid(error.errors(include_url=False)) from error
+
+
+def admitted(wiring: Wiring, spec: Spec, *, force: bool) -> Estimate:
+    """The cost of a spec that this server accepts."""
+    try:
+        return wiring.admission.admit(spec, force=force)
+    except ValidationError as error:
+        raise invalid(error.errors(include_url=False), spec.to_json()) from error
+    except TooExpensive as error:
+        cost = Cost.of(error.cost, error.limit).model_dump(mode="json")
+        raise Problem(422, "too-expensive", str(error), estimate=cost) from error

@@ -1,0 +1,50 @@
+"""What the routes share, and how a route asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from app.admission import Admission
+from app.blueprints import Blueprints
+from app.metrics import Metrics
+from app.service import Service
+from app.settings import Settings
+from app.snapshots import Snapshots
+
+
+@dataclass
+class Wiring:
+    """The parts of a running service. `closing` ends streams that would go on for ever."""
+
+    settings: Settings
+    service: Service
+    admission: Admission
+    blueprints: Blueprints
+    snapshots: Snapshots
+    metrics: Metrics
+    closing: bool = field(default=False)
+
+
+def wire(settings: Settings, service: Service) -> Wiring:
+    """Put the parts together; nothing is started yet."""
+    blueprints = Blueprints(settings.data, settings.max_parameters)
+    return Wiring(
+        settings=settings,
+        service=service,
+        admission=Admission(settings, blueprints, service.find_checkpoint),
+        blueprints=blueprints,
+        snapshots=Snapshots(),
+        metrics=Metrics(service),
+    )
+
+
+def wiring_of(request: Request) -> Wiring:
+    wiring = request.app.state.wiring
+    assert isinstance(wiring, Wiring)
+    return wiring
+
+
+Wired = Annotated[Wiring, Depends(wiring_of)]
