@@ -111,7 +111,7 @@ class Catalogue:
         row = connection.execute(sa.select(experiments).where(experiments.c.key == key)).one_or_none()
         if row is None:
             return None
-        if row.digest != digest(spec) or row.deleted:
+        if row.digest != digest(spec):
             raise KeyReused(f"key {key!r} was used for another spec (experiment {row.id}): use a new key")
         return _row(row)
 
@@ -148,7 +148,7 @@ class Catalogue:
         """How many experiments are in each state."""
         chosen = sa.select(experiments.c.state, sa.func.count()).where(experiments.c.deleted.is_(False))
         with self._database.read() as connection:
-            found = dict(connection.execute(chosen.group_by(experiments.c.state)).t.all())
+            found = {row[0]: int(row[1]) for row in connection.execute(chosen.group_by(experiments.c.state))}
         return {state: found.get(state, 0) for state in STATES}
 
     def active(self, connection: sa.Connection) -> Sequence[ExperimentRow]:
@@ -176,6 +176,31 @@ class Catalogue:
         if row is None:
             return False, True
         return row.conductor == process and row.run == run and row.state in ACTIVE, bool(row.cancel)
+
+    def cancel(self, connection: sa.Connection, experiment: str) -> None:
+        """Ask a run to stop. One that nobody conducts yet has stopped by this."""
+        row = connection.execute(sa.select(experiments).where(experiments.c.id == experiment)).one()
+        if row.conductor is None:
+            self.end(connection, experiment, "cancelled")
+        elif not row.cancel:
+            connection.execute(experiments.update().where(experiments.c.id == experiment).values(cancel=True))
+            record(connection, experiment, [("state", {"state": row.state, "run": row.run, "cancelling": True})])
+
+    def begin_again(self, connection: sa.Connection, experiment: str) -> ExperimentRow:
+        """The next run of an experiment."""
+        values = {"state": "queued", "stage": "queued", "finished": None, "error": None, "cancel": False}
+        row = connection.execute(
+            experiments.update()
+            .where(experiments.c.id == experiment)
+            .values(run=experiments.c.run + 1, conductor=None, **values)
+            .returning(experiments)
+        ).one()
+        record(connection, experiment, [("state", {"state": "queued", "run": row.run})])
+        return _row(row)
+
+    def mark_deleted(self, connection: sa.Connection, experiment: str) -> None:
+        """From now on nobody sees it; its key is free."""
+        connection.execute(experiments.update().where(experiments.c.id == experiment).values(deleted=True, key=None))
 
     def halt(self, experiment: str) -> None:
         """Let workers stop what they do for an experiment."""

@@ -38,6 +38,7 @@ _SEARCH_SECONDS = 10.0
 _BUSY_PATIENCE = 10.0
 _DRAIN_PATIENCE = 10.0
 _WINDOW = 16
+_REPORTS_KEPT = 600
 
 
 class Halted(Exception):
@@ -88,6 +89,7 @@ class Conductor:
         self._lost: set[str] = set()
         self._searched = time.monotonic()
         self._reported = 0.0
+        self._reports = 0
 
     def conduct(self) -> None:
         extra = {"experiment": self._row.id}
@@ -172,9 +174,7 @@ class Conductor:
 
     def _issue(self, chosen: list[Task]) -> None:
         row, stage = self._row, self._stage
-        self._insist(
-            lambda: stage.ledger.issue(stage.jobs, row.id, chosen, priority=row.priority, number=row.number)
-        )
+        self._insist(lambda: stage.ledger.issue(stage.jobs, row.id, chosen, priority=row.priority, number=row.number))
 
     def _collect(self, keeper: Experiment, tasks: dict[str, Task]) -> set[str]:
         """Take results in whose predecessors are in; returns those that have to wait for them."""
@@ -225,9 +225,11 @@ class Conductor:
         share = meter.share(self._done, under_way)
         left = meter.seconds_left(share)
         name = meter.stage(self._done | self._failed.keys())
-        self._insist(
-            lambda: self._stage.catalogue.report(self._row.id, progress=share, stage=name, seconds_left=left)
-        )
+        self._insist(lambda: self._stage.catalogue.report(self._row.id, progress=share, stage=name, seconds_left=left))
+
+    def _forget_reports(self) -> None:
+        with self._stage.database.write() as connection:
+            thin_out(connection, self._row.id, self._stage.pump.latest)
 
     def _workers(self) -> list[str]:
         def read() -> list[str]:

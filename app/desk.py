@@ -49,9 +49,7 @@ class Desk:
             self._child.close()
             self._child = None
 
-    def run(
-        self, assignment: Assignment, hear: Callable[[Advance], None], look: Callable[[], float | None]
-    ) -> Result:
+    def run(self, assignment: Assignment, hear: Callable[[Advance], None], look: Callable[[], float | None]) -> Result:
         """Run a task to its end.
 
         `look` is called a few times a second; when it returns a number, the task gets so many seconds to save its

@@ -91,9 +91,10 @@ def newest_event(connection: sa.Connection) -> int:
     return connection.execute(sa.select(sa.func.max(events.c.id))).scalar() or 0
 
 
-def thin_out(connection: sa.Connection, experiment: str) -> None:
-    """At the end of a run: progress is of interest only while it happens."""
-    connection.execute(events.delete().where(events.c.experiment == experiment, events.c.kind == "progress"))
+def thin_out(connection: sa.Connection, experiment: str, up_to: int | None = None) -> None:
+    """Remove progress, which is of interest only while it happens; `up_to` an id, or all of it."""
+    doomed = events.delete().where(events.c.experiment == experiment, events.c.kind == "progress")
+    connection.execute(doomed if up_to is None else doomed.where(events.c.id <= up_to))
 
 
 def forget_old(connection: sa.Connection, finished_experiments: Iterable[str]) -> int:

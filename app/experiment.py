@@ -11,15 +11,16 @@ import json
 import os
 import platform
 import time
+from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from app.plan import Kind, Task, plan, plane_tiles
 from app.results import FramedPlane, Judged, MeasuredPath, Result, SurfaceTile, TrainedMinimum
 from app.spec import BadSpec, Spec, parse_spec
 from landscape.atomic import write_atomically
-from landscape.records import PlaneRecord
+from landscape.records import PlaneRecord, line_name
 from landscape.report import write_report
 from landscape.store import Landscape
 
@@ -28,6 +29,7 @@ SPEC = "spec.json"
 REPORT = "report.html"
 VERDICT = "verdict.json"
 WORK = "work"
+T = TypeVar("T")
 
 
 class Busy(RuntimeError):
@@ -92,7 +94,6 @@ class Experiment:
             case TrainedMinimum(record, fingerprint):
                 self.landscape.minima[record.name] = record
                 self.landscape.provenance["fingerprint"] = fingerprint
-                self._order_minima()
             case FramedPlane(record):
                 self.landscape.planes[record.name] = record
             case SurfaceTile():
@@ -102,6 +103,7 @@ class Experiment:
                 paths[record.name] = record
             case Judged(verdict):
                 self.landscape.verdict = verdict
+        self._order()
         self._changed = True
         self.snapshot(force=False)
 
@@ -128,10 +130,13 @@ class Experiment:
             grid.error[tile.rows, tile.columns] = values.error[split]
         plane.done[tile.rows, tile.columns] = True
 
-    def _order_minima(self) -> None:
-        """Minima finish in any order; the file has them in the order of the spec."""
-        found = self.landscape.minima
-        self.landscape.minima = {name: found[name] for name in self.spec.minima if name in found}
+    def _order(self) -> None:
+        """Tasks finish in any order; the file has everything in the order of the spec."""
+        landscape, spec = self.landscape, self.spec
+        landscape.minima = _in_order(landscape.minima, spec.minima)
+        landscape.planes = _in_order(landscape.planes, spec.all_planes)
+        landscape.curves = _in_order(landscape.curves, spec.all_curves)
+        landscape.lines = _in_order(landscape.lines, [line_name(*pair) for pair in spec.lines])
 
     def _occupy(self) -> IO[str]:
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -160,6 +165,10 @@ class Experiment:
         if path.is_file():
             return Landscape.open(path)
         return Landscape(name=self.spec.name, spec=self.spec.to_json(), provenance=_provenance(self.spec))
+
+
+def _in_order(found: Mapping[str, T], names: Iterable[str]) -> dict[str, T]:
+    return {name: found[name] for name in names if name in found}
 
 
 def _differences(a: Spec, b: Spec) -> list[str]:

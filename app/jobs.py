@@ -95,9 +95,7 @@ class Jobs:
         DBOS(config=config)
         DBOS.listen_queues([self._listens_to])
         DBOS.launch()
-        DBOS.register_queue(
-            CONTROL, worker_concurrency=CONDUCTED_AT_ONCE, polling_interval_sec=_CONTROL_POLL_SECONDS
-        )
+        DBOS.register_queue(CONTROL, worker_concurrency=CONDUCTED_AT_ONCE, polling_interval_sec=_CONTROL_POLL_SECONDS)
         DBOS.register_queue(GPU, worker_concurrency=1, polling_interval_sec=_IDLE_POLL_SECONDS)
         self._client = DBOSClient(system_database_engine=self._database.engine, application_name=_APPLICATION)
 
@@ -172,9 +170,7 @@ class Jobs:
         self.forget([job.workflow_id for job in found])
 
     def _begun_by(self, process: str) -> dict[str, list[str]]:
-        begun = self.client.list_workflows(
-            status="PENDING", executor_id=process, load_input=False, load_output=False
-        )
+        begun = self.client.list_workflows(status="PENDING", executor_id=process, load_input=False, load_output=False)
         by_queue: dict[str, list[str]] = defaultdict(list)
         for job in begun:
             by_queue[GPU if job.name == "task" else CONTROL].append(job.workflow_id)

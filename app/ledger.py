@@ -225,7 +225,9 @@ class Ledger:
         with self._database.write() as connection:
             connection.execute(
                 tasks.update()
-                .where(tasks.c.experiment == experiment, tasks.c.task.in_(ids), tasks.c.state.in_(("queued", "running")))
+                .where(
+                    tasks.c.experiment == experiment, tasks.c.task.in_(ids), tasks.c.state.in_(("queued", "running"))
+                )
                 .values(state="withdrawn", owner=None)
             )
 

@@ -39,7 +39,7 @@ class Meter:
     def seconds_left(self, share: float) -> float | None:
         """At the pace since this meter first saw something move; None until there is a pace."""
         now = time.monotonic()
-        if self._began is None:
+        if self._began is None or share <= self._began[1]:
             self._began = (now, share)
         then, before = self._began
         if now - then < _ENOUGH_SECONDS or share - before < _ENOUGH_SHARE:

@@ -13,6 +13,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.events import EventRow
 from app.service import Service
 
 log = logging.getLogger(__name__)
@@ -44,11 +45,13 @@ class Metrics:
         )
         self.registry.register(_Catalogued(service))
 
-    def task_finished(self, kind: str, seconds: float, points: int = 0) -> None:
-        """Count a task that ended well; `points` are the grid points that it computed."""
-        self.tasks.labels(kind).observe(seconds)
-        if points:
-            self.points.inc(points)
+    def hear(self, event: EventRow) -> None:
+        """Count the tasks that end, by the events that tell of it."""
+        if event.kind not in ("progress", "tile") or '"seconds":' not in event.text:
+            return
+        data = event.data
+        self.tasks.labels(str(data["task"]).partition(":")[0]).observe(data["seconds"])
+        self.points.inc(len(data.get("rows", ())))
 
     def exposition(self) -> bytes:
         return generate_latest(self.registry)

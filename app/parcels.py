@@ -37,9 +37,9 @@ _RECORD, _ARRAY, _TUPLE, _NUMBER = "$record", "$array", "$tuple", "$number"
 def pack(result: Result) -> bytes:
     """A result as bytes, for `unpack` to read."""
     arrays: dict[str, Any] = {}
-    content = json.dumps(_flatten(result, arrays), allow_nan=False)
+    arrays[_CONTENT] = np.array(json.dumps(_flatten(result, arrays), allow_nan=False))
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **{_CONTENT: np.array(content)}, **arrays)
+    np.savez_compressed(buffer, **arrays)
     return buffer.getvalue()
 
 

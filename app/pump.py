@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -23,6 +24,8 @@ class Pump:
     """Reads new events once for all who wait for some, and remembers the latest ones for those who come back."""
 
     def __init__(self, database: Database, *, interval: float = 0.1, idle_interval: float = 1.0) -> None:
+        self.listeners: list[Callable[[EventRow], None]] = []
+        """Called with every event of every experiment, in the poller's thread."""
         self._database = database
         self._interval = interval
         self._idle_interval = idle_interval
@@ -141,6 +144,9 @@ class Pump:
                 woken = [waiter for name in {row.experiment for row in rows} for waiter in self._waiters.get(name, ())]
             for waiter in woken:
                 waiter.wake()
+            for listener in self.listeners:
+                for row in rows:
+                    listener(row)
         return len(rows)
 
     def _remember(self, row: EventRow) -> None:

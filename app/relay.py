@@ -12,14 +12,16 @@ from app.results import Judged, Result, SurfaceTile
 from app.spec import Spec
 
 _EVERY_SECONDS = 0.5
+_MOST_EVENTS = 1000  # of one training run or curve, however long
 
 
 class Relay:
     """Collects progress of one task, and says when it is time to pass it on."""
 
     def __init__(self, task: Task) -> None:
-        self._task = task
+        self.task = task
         self._share = 0.0
+        self._curve_share = -1.0
         self._curve: Mapping[str, Any] | None = None
         self._events: list[tuple[str, Mapping[str, Any]]] = []
         self._changed = False
@@ -30,14 +32,12 @@ class Relay:
         self._changed = True
         details = message.details
         if "forecast" in details:
-            self._events.append(("warning", {"minimum": self._task.subject, "message": details["forecast"]["text"]}))
+            self._events.append(("warning", {"minimum": self.task.subject, "message": details["forecast"]["text"]}))
         if "record" in details:
-            record = {key: value for key, value in details["record"].items() if key != "layers"}
-            about = {"minimum": self._task.subject, "epochs": details.get("epochs")}
-            self._events.append(("epoch", about | record))
-        elif self._task.kind is Kind.FIT:
+            self._hear_epoch(details["record"], details["epochs"])
+        elif self.task.kind is Kind.FIT:
             shown = {key: details[key] for key in ("epoch", "epochs", "loss") if key in details}
-            self._curve = {"curve": self._task.subject, "share": message.share} | shown
+            self._curve = {"curve": self.task.subject, "share": message.share} | shown
 
     @property
     def due(self) -> bool:
@@ -45,10 +45,19 @@ class Relay:
 
     def take(self) -> tuple[float, list[tuple[str, Mapping[str, Any]]]]:
         """The share that is done and the events since the last time."""
-        events = self._events + ([] if self._curve is None else [("curve", self._curve)])
+        events, curve = self._events, self._curve
+        if curve is not None and self._share - self._curve_share >= 1 / _MOST_EVENTS:
+            events.append(("curve", curve))
+            self._curve_share = self._share
         self._events, self._curve, self._changed = [], None, False
         self._passed_on = time.monotonic()
         return self._share, events
+
+    def _hear_epoch(self, record: Mapping[str, Any], epochs: int) -> None:
+        stride = max(1, epochs // _MOST_EVENTS)
+        if record["epoch"] % stride == 0 or record["epoch"] == epochs:
+            values = {key: value for key, value in record.items() if key != "layers"}
+            self._events.append(("epoch", {"minimum": self.task.subject, "epochs": epochs} | values))
 
 
 def outcome(spec: Spec, task: Task, result: Result, seconds: float) -> list[tuple[str, Mapping[str, Any]]]:

@@ -48,7 +48,13 @@ class Member:
         with database.write() as connection:
             connection.execute(
                 processes.insert().values(
-                    id=self.id, role=role, host=socket.gethostname(), pid=os.getpid(), device=device, started=now, seen=now
+                    id=self.id,
+                    role=role,
+                    host=socket.gethostname(),
+                    pid=os.getpid(),
+                    device=device,
+                    started=now,
+                    seen=now,
                 )
             )
 

@@ -277,6 +277,11 @@ class Spec(BaseModel):
         count = self.all_curves[curve].bends
         return [f"{curve}.bend"] if count == 1 else [f"{curve}.bend{number}" for number in range(1, count + 1)]
 
+    def curves_on(self, plane: str) -> list[str]:
+        """The curves that are drawn on a plane: of the others the projection would mislead."""
+        through = set(self.all_planes[plane].through or ())
+        return [name for name, curve in self.all_curves.items() if {curve.start, curve.end} <= through]
+
     @property
     def lines(self) -> list[tuple[str, str]]:
         """Every pair of minima, in the order of the spec."""

@@ -194,9 +194,8 @@ def _frame(bench: Workbench, name: str) -> FramedPlane:
     spec = bench.spec.all_planes[name]
     plane = bench.plane(name)
     named = bench.points()
-    paths = {
-        key: plane.trace(bench.curve(key), np.linspace(0.0, 1.0, bench.spec.points)) for key in bench.spec.all_curves
-    }
+    t = np.linspace(0.0, 1.0, bench.spec.points)
+    paths = {key: plane.trace(bench.curve(key), t) for key in bench.spec.curves_on(name)}
     if plane.trajectory is not None:
         paths[f"{TRAJECTORY}{spec.trajectory}"] = plane.trajectory
     points = {key: plane.coordinates(vector) for key, vector in named.items()}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -86,6 +87,8 @@ class Upload:
 
     def finish(self, blueprint: Blueprint) -> None:
         """The file is complete: it must have the tensors of the network, and finite values."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
         self._file.close()
         if self._entries is None:
             raise BadUpload(f"the file ends within its header, after {self.size} bytes: {_REMEDY}")

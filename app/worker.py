@@ -12,12 +12,13 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from types import FrameType
 from typing import TypeVar
 
-from app.child import Advance, Assignment
+from app.child import Assignment
 from app.database import Database, Stopped
 from app.desk import ChildDied, Desk, Interrupted, TaskFailed
 from app.jobs import GPU, HandedBack, Jobs, task_job
@@ -158,32 +159,33 @@ class Worker:
     def _compute(self, experiment: str, spec: Spec, task: Task) -> tuple[Result, Found]:
         """The result of a task, and the events that were not passed on yet."""
         assignment = self._assignment(experiment, spec, task)
-        me, ledger = self._member.id, self._ledger
+        relay = Relay(task)
         while True:
-            relay = Relay(task)
-
-            def hear(message: Advance, relay: Relay = relay) -> None:
-                relay.hear(message)
-
-            def look(relay: Relay = relay) -> float | None:
-                if self.stopping.is_set():
-                    return _LEAVE_PATIENCE
-                if relay.due:
-                    share, events = relay.take()
-                    wanted = self._insist(lambda: ledger.advance(experiment, task.id, me, share, events))
-                else:
-                    wanted = self._insist(lambda: ledger.is_wanted(experiment, task.id, me))
-                return None if wanted else _CANCEL_PATIENCE
-
             try:
-                result = self._desk.run(assignment, hear, look)
+                result = self._desk.run(assignment, relay.hear, lambda: self._look(experiment, relay))
             except ChildDied as death:
-                how = str(death)
-                if not self._insist(lambda: ledger.mourn(experiment, task.id, me, how)):
-                    raise
-                log.warning("the child process died (%s); trying again", how)
-                continue
-            return result, relay.take()[1]
+                self._mourn(experiment, task.id, death)
+            else:
+                return result, relay.take()[1]
+
+    def _look(self, experiment: str, relay: Relay) -> float | None:
+        """Pass on what was heard; returns for how long the task may save its state when it has to stop."""
+        me, ledger, task = self._member.id, self._ledger, relay.task.id
+        if self.stopping.is_set():
+            return _LEAVE_PATIENCE
+        if relay.due:
+            share, events = relay.take()
+            wanted = self._insist(lambda: ledger.advance(experiment, task, me, share, events))
+        else:
+            wanted = self._insist(lambda: ledger.is_wanted(experiment, task, me))
+        return None if wanted else _CANCEL_PATIENCE
+
+    def _mourn(self, experiment: str, task: str, death: ChildDied) -> None:
+        """A child died; raises its death when the task is not to be tried again."""
+        me = self._member.id
+        if not self._insist(lambda: self._ledger.mourn(experiment, task, me, str(death))):
+            raise death
+        log.warning("the child process died (%s); trying again", death, extra={"experiment": experiment, "task": task})
 
     def _assignment(self, experiment: str, spec: Spec, task: Task) -> Assignment:
         directory = self._storage.experiment(experiment)
@@ -204,10 +206,8 @@ class Worker:
                 self._desk.clear()
 
     def _greet(self) -> None:
-        try:
+        with suppress(Stopped):
             self._insist(self._member.greet)
-        except Stopped:
-            pass
 
     def _leave(self) -> None:
         log.info("worker leaves", extra={"worker": self._member.id})

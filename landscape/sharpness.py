@@ -99,7 +99,7 @@ def sharpness(
         direction = filter_normalised(model, centre, generator, biases=biases).to(centre)
         basis = torch.stack([centre, direction])
         # The centre is evaluated once, with the first direction.
-        found = evaluator.at(basis, both_signs[min(index, 1) :], cancelled=cancelled)[split].loss
+        found = evaluator.at(basis, both_signs[min(index, 1) :], splits=[split], cancelled=cancelled)[split].loss
         losses.append(found)
         if progress is not None:
             progress(index + 1, directions)

@@ -65,9 +65,9 @@ class Block:
         self.targets = [target for slab in slabs for target in slab.targets]
         self.buffers = [buffer for slab in slabs for buffer in slab.buffers]
         self.strides = [target.stride() for target in self.targets]
-        tensors = self.targets + self.buffers
-        # The fused kernel runs through memory as it lies and sees neither strides nor gaps.
-        self.fused = all(tensor.device.type in _FUSED_DEVICES and _dense(tensor) for tensor in tensors)
+        self.orders = [_memory_order(target) for target in self.targets]
+        self.fused = slabs[0].kind[1].type in _FUSED_DEVICES and None not in self.orders
+        self.fused_targets, self.fused_buffers = (self._in_memory_order(x) for x in (self.targets, self.buffers))
         groups = sum(slab.groups for slab in slabs)
         self.norms, self.scales = (memory[:groups] for memory in scratch)
         self.one = torch.ones((), dtype=self.norms.dtype, device=self.norms.device)
@@ -95,6 +95,10 @@ class Block:
         if self.layers:
             self._shrink(rule)
 
+    def _in_memory_order(self, tensors: list[Tensor]) -> list[Tensor]:
+        """Contiguous views of them: the fused kernel takes memory as it lies, or copies it there and back."""
+        return [tensor.permute(o) if o else tensor for tensor, o in zip(tensors, self.orders, strict=False)]
+
     def _gradients(self) -> list[Tensor]:
         return [_piece(parameter.grad, cut) for parameter, cut in self.sources]  # type: ignore[arg-type]
 
@@ -118,9 +122,9 @@ class Block:
         if rule.weight_decay and rule.dual:  # the decay pulls at w, but v descends
             directions = torch._foreach_add(directions, self.weights, alpha=rule.weight_decay)  # type: ignore[assignment]
         torch._fused_sgd_(
-            self.targets,
-            directions,
-            self.buffers,
+            self.fused_targets,
+            self._in_memory_order(directions),
+            self.fused_buffers,
             weight_decay=0.0 if rule.dual else rule.weight_decay,
             momentum=rule.momentum,
             lr=rule.lr,
@@ -250,5 +254,10 @@ def _piece(tensor: Tensor, cut: slice | None) -> Tensor:
     return tensor if cut is None else tensor[cut]
 
 
-def _dense(tensor: Tensor) -> bool:
-    return tensor.is_contiguous() or (tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last))
+def _memory_order(tensor: Tensor) -> tuple[int, ...] | None:
+    """The permutation of its dimensions that makes a tensor contiguous, () where it is so already, None if there is none."""
+    if tensor.is_contiguous():
+        return ()
+    if tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last):
+        return (0, 2, 3, 1)
+    return None

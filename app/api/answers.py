@@ -54,9 +54,7 @@ def answer(
         return Response(status_code=304, headers={"ETag": _etag(tag, parameters, media_type), **_CACHING})
     snapshot = open_snapshot(wiring, row)
     etag = _etag(snapshot.tag, parameters, media_type)
-    body = wiring.snapshots.body(
-        (row.id, snapshot.tag, media_type, repr(parameters)), lambda: make(snapshot.landscape)
-    )
+    body = wiring.snapshots.body((row.id, snapshot.tag, media_type, repr(parameters)), lambda: make(snapshot.landscape))
     sent = {"ETag": etag, **_CACHING, **(headers or {})}
     if media_type == "application/json" and len(body.plain) >= _WORTH_ZIPPING and _accepts_gzip(request):
         return Response(body.zipped, media_type=media_type, headers={**sent, "Content-Encoding": "gzip"})

@@ -20,6 +20,7 @@ router = APIRouter(tags=["events"])
 HEARTBEAT_SECONDS: Final = 15.0
 _RECONNECT_MILLISECONDS = 1500
 _BATCH = 500
+_LOOK_SECONDS = 1.0
 _MEDIA_TYPE = "text/event-stream"
 
 
@@ -49,7 +50,7 @@ async def events(
     """Follow an experiment. A browser that loses the connection comes back and misses nothing."""
     start = int(last_event_id) if last_event_id is not None else after
     row = await run_in_threadpool(wiring.service.get, id)
-    found = await wiring.service.wait_for_events(id, start, timeout=0.0, limit=_BATCH)
+    found = await wiring.service.next_events(id, start, timeout=0.0, limit=_BATCH)
     if not found and row.state not in ACTIVE and start > 0:
         return Response(status_code=204)
     return StreamingResponse(
@@ -79,10 +80,18 @@ async def _stream(
             else:
                 yield b": still here\n\n"
                 over = await _is_over(wiring, id)
+            found = await _next(wiring, id, seen, HEARTBEAT_SECONDS if follow and not over else 0.0)
             if wiring.closing:
                 return
-            timeout = HEARTBEAT_SECONDS if follow and not over else 0.0
-            found = await wiring.service.wait_for_events(id, seen, timeout=timeout, limit=_BATCH)
+
+
+async def _next(wiring: Wiring, id: str, seen: int, patience: float) -> list[EventRow]:
+    """The next events, or none after so many seconds; looks up now and then whether the server closes."""
+    while True:
+        found = await wiring.service.next_events(id, seen, timeout=min(patience, _LOOK_SECONDS), limit=_BATCH)
+        patience -= _LOOK_SECONDS
+        if found or patience <= 0 or wiring.closing:
+            return found
 
 
 async def _is_over(wiring: Wiring, id: str) -> bool:

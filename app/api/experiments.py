@@ -8,13 +8,13 @@ from fastapi import APIRouter, Header, Query, Response
 from pydantic import ValidationError
 
 from app.api.documentation import problems
+from app.api.presentation import detail, summary
 from app.api.requests import ExperimentId, JsonBody
-from app.api.schemas import Cost, Experiment, ExperimentPage, ExperimentSummary
+from app.api.schemas import Cost, Experiment, ExperimentPage
 from app.api.submissions import Submitted, admitted, spec_of
 from app.api.wiring import Wired, Wiring
-from app.catalogue import BadCursor, ExperimentRow, KeyReused, State
+from app.catalogue import ACTIVE, BadCursor, KeyReused, State
 from app.problems import Problem, invalid
-from app.spec import Model, parse_spec
 
 router = APIRouter(tags=["experiments"])
 
@@ -45,9 +45,10 @@ def submit(submission: Submitted, response: Response, wiring: Wired, idempotency
     spec = spec_of(submission)
     admitted(wiring, spec, force=submission.force)
     try:
-        row = wiring.service.submit(
-            spec, key=idempotency_key, priority=submission.priority, most=wiring.settings.max_queue
-        )
+        known = None if idempotency_key is None else wiring.service.submitted(idempotency_key, spec)
+        if known is None:
+            _make_room(wiring)
+        row = known or wiring.service.submit(spec, key=idempotency_key, priority=submission.priority)
     except KeyReused as error:
         found = [{"loc": ("header", "Idempotency-Key"), "type": "reused", "msg": str(error), "input": idempotency_key}]
         raise invalid(found) from error
@@ -55,10 +56,26 @@ def submit(submission: Submitted, response: Response, wiring: Wired, idempotency
     return detail(row)
 
 
+def _make_room(wiring: Wiring) -> None:
+    """Refuse where too many experiments wait or run."""
+    states = wiring.service.count()
+    active = sum(states[state] for state in ACTIVE)
+    if active >= wiring.settings.max_queue:
+        raise Problem(
+            429,
+            "queue-full",
+            f"{active} experiments wait or run, the limit here is {wiring.settings.max_queue}: try again later",
+            headers={"Retry-After": "60"},
+        )
+
+
 @router.get(
     "/experiments",
     response_model=ExperimentPage,
-    responses={200: {"headers": {"Link": {"schema": {"type": "string"}, "description": "the next page"}}}, **problems()},
+    responses={
+        200: {"headers": {"Link": {"schema": {"type": "string"}, "description": "the next page"}}},
+        **problems(),
+    },
 )
 def list_experiments(
     wiring: Wired,

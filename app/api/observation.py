@@ -47,12 +47,16 @@ class Observation:
             )
             if status:
                 raise  # too late for another answer
-            problem = Problem(500, "unexpected", f"something unexpected happened; its id in the log is {number}", id=number)
+            problem = Problem(
+                500, "unexpected", f"something unexpected happened; its id in the log is {number}", id=number
+            )
             await problem.response(scope["path"])(scope, receive, send_observed)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", None) or _UNKNOWN
-        self._metrics.requests.labels(scope["method"] if status != 405 else _UNKNOWN, route, str(status)).observe(seconds)
+        self._metrics.requests.labels(scope["method"] if status != 405 else _UNKNOWN, route, str(status)).observe(
+            seconds
+        )
         # The path alone: a query may hold what nobody should find in a log.
         log.info(
             "%s %s %d",

@@ -186,9 +186,7 @@ def _path(path: PathRecord) -> dict[str, Any]:
         "arc": listed(path.arc),
         "loss": {split: listed(loss) for split, loss in losses.items()},
         "error": {split: listed(values.error) for split, values in path.splits.items()},
-        "barrier": {
-            split: None if np.isnan(loss).any() else number(barrier(loss)) for split, loss in losses.items()
-        },
+        "barrier": {split: None if np.isnan(loss).any() else number(barrier(loss)) for split, loss in losses.items()},
     }
 
 

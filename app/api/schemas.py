@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.catalogue import State
 from app.estimate import CORE, GPU, RULE, Estimate
-from app.spec import Model
+from app.spec import Model, Text
 
 Identifier = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$", examples=["019a8c3f2be5d0c1"])]
 # JSON has no infinity: one that overflowed is the word "Infinity", one that was not recorded is null.
@@ -316,5 +316,5 @@ class UploadQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     model: Model
-    dataset: str
-    name: str = "checkpoint"
+    dataset: Text = Field(min_length=1, max_length=400)
+    name: Text = Field("checkpoint", min_length=1, max_length=120)

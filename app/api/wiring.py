@@ -9,6 +9,8 @@ from fastapi import Depends, Request
 
 from app.admission import Admission
 from app.blueprints import Blueprints
+from app.catalogue import Unknown
+from app.checkpoints import CheckpointRow
 from app.metrics import Metrics
 from app.service import Service
 from app.settings import Settings
@@ -34,11 +36,18 @@ def wire(settings: Settings, service: Service) -> Wiring:
     return Wiring(
         settings=settings,
         service=service,
-        admission=Admission(settings, blueprints, service.find_checkpoint),
+        admission=Admission(settings, blueprints, lambda id: _find_checkpoint(service, id)),
         blueprints=blueprints,
         snapshots=Snapshots(),
         metrics=Metrics(service),
     )
+
+
+def _find_checkpoint(service: Service, id: str) -> CheckpointRow | None:
+    try:
+        return service.checkpoint(id)
+    except Unknown:
+        return None
 
 
 def wiring_of(request: Request) -> Wiring:

@@ -22,6 +22,7 @@ from landscape.store import Landscape
 
 Arrays = Mapping[str, Floats]
 
+NAME: Final = "connection"
 SPLITS: Final = {"tr": "train", "te": "test"}
 BATCH_NORM: Final = "recomputed by a pass over the training data, as dnn-mode-connectivity does"
 TEST_NOTE: Final = "its test set is the validation part of the training data unless it was made with --use_test"
@@ -47,9 +48,9 @@ def _plane(path: Path, arrays: Arrays, regularised: bool) -> Landscape:
     points, defining = _points(arrays.get("bend_coordinates"))
     paths = {}
     if "curve_coordinates" in arrays:
-        paths["curve"] = _table("curve_coordinates", arrays["curve_coordinates"])
+        paths[NAME] = _table("curve_coordinates", arrays["curve_coordinates"])
     plane = PlaneRecord(
-        name="plane",
+        name=NAME,
         kind="through",
         x=x,
         y=y,
@@ -61,7 +62,7 @@ def _plane(path: Path, arrays: Arrays, regularised: bool) -> Landscape:
         distances=dict.fromkeys(defining, 0.0),
         note=f"imported from {path.name}: {note}",
     )
-    return Landscape(name=path.stem, planes={"plane": plane})
+    return Landscape(name=path.stem, planes={NAME: plane})
 
 
 def _curve(path: Path, arrays: Arrays, regularised: bool) -> Landscape:
@@ -73,11 +74,9 @@ def _curve(path: Path, arrays: Arrays, regularised: bool) -> Landscape:
     if steps.shape != t.shape:
         raise Flaw(f"dl: has shape {steps.shape}, ts has {t.shape}")
     values = {split: PathValues(*pair) for split, pair in splits.items()}
-    curve = PathRecord(
-        "curve", "curve", "start", "end", t, np.cumsum(steps), values, f"imported from {path.name}: {note}"
-    )
+    curve = PathRecord(NAME, "curve", "start", "end", t, np.cumsum(steps), values, f"imported from {path.name}: {note}")
     minima = {name: _end(name, values, index) for name, index in (("start", 0), ("end", -1))}
-    return Landscape(name=path.stem, minima=minima, curves={"curve": curve})
+    return Landscape(name=path.stem, minima=minima, curves={NAME: curve})
 
 
 def _end(name: str, splits: Mapping[str, PathValues], index: int) -> MinimumRecord:

@@ -123,6 +123,9 @@ def _caption(plane: PlaneRecord) -> str:
     hollow = [f"{name} ({plane.distances[name]:.3g} off the plane)" for name in points if plane.is_projected(name)]
     if hollow:
         sentences.append(f"Hollow: projected, {_listed(hollow)}.")
+    outside = [name for name in plane.points if name not in points]
+    if outside:
+        sentences.append(f"Outside the frame: {_listed(outside)}.")
     if not plane.complete:
         sentences.append(f"Hatched: not computed yet ({plane.done.mean():.0%} of the grid is).")
     if plane.note:

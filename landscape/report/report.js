@@ -68,5 +68,13 @@ new ResizeObserver(([entry]) => {
 }).observe(document.querySelector("main"));
 
 dark.addEventListener("change", () => draw());
-window.addEventListener("beforeprint", () => draw("light"));
-window.addEventListener("afterprint", () => draw());
+
+// Plots do not shrink with the sheet: for print the page is laid out at one width, which the style sheet scales to paper.
+window.addEventListener("beforeprint", () => {
+  document.body.classList.add("sheet");
+  draw("light");
+});
+window.addEventListener("afterprint", () => {
+  document.body.classList.remove("sheet");
+  draw();
+});

@@ -70,7 +70,7 @@ def spec_block(landscape: Landscape) -> str:
     if not landscape.spec:
         return ""
     content = text(json.dumps(landscape.spec, indent=2, ensure_ascii=False))
-    return f'<details class="spec"><summary>the spec that makes it again</summary><pre>{content}</pre></details>'
+    return f'<details class="spec"><summary>spec</summary><pre>{content}</pre></details>'
 
 
 def table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> str:

@@ -192,7 +192,10 @@ def test_curve_is_white_and_lines_are_dashed() -> None:
 
 def test_a_minimum_has_one_colour_in_every_figure() -> None:
     expected = NAMED["altsdp"]
-    by_name = lambda figure: [trace for trace in figure.data if trace.name and trace.name.startswith("altsdp")]  # noqa: E731
+
+    def by_name(figure: Any) -> list[Any]:
+        return [trace for trace in figure.data if trace.name and trace.name.startswith("altsdp")]
+
     assert by_name(figures.contour(BASINS))[0].marker.color == expected
     assert {trace.line.color for trace in by_name(figures.training(MINIMA))} == {expected}
     assert {trace.marker.color for trace in by_name(figures.sparsity(MINIMA))} == {expected}

@@ -23,7 +23,7 @@ from training.zeros import sparsity
 MODES = ["prox", "dual", "cumulative"]
 STRUCTURES = ["filter", "kernel", "vector", "element"]
 # Accumulated thresholds that leave some groups and remove others, for weights of the networks below.
-TARGETS = {"filter": 1.6, "kernel": 0.7, "vector": 0.35, "element": 0.2}
+TARGETS = {"filter": 0.8, "kernel": 0.4, "vector": 0.25, "element": 0.12}
 STEPS = 9
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
@@ -122,7 +122,7 @@ class Case:
         for group in self.groups:
             fresh.append([])
             for parameter in group["params"]:
-                values = torch.randn(parameter.shape, generator=self.generator, dtype=torch.float64)
+                values = 0.1 * torch.randn(parameter.shape, generator=self.generator, dtype=torch.float64)
                 parameter.grad = torch.empty_like(parameter, memory_format=layout).copy_(values)
                 fresh[-1].append(parameter.grad)
         return fresh
@@ -183,7 +183,8 @@ def test_steps_equal_the_paper_group_by_group(
 @pytest.mark.parametrize("mu", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("mode", MODES)
 def test_other_exponents_and_groups_without_bias(mode: str, mu: float, bias: bool) -> None:
-    case = Case(mode=mode, mu=mu, bias=bias)
+    c = scale_for(0.8 if bias else 0.5, {"mode": mode, "mu": mu, "momentum": 0.0})
+    case = Case(mode=mode, mu=mu, bias=bias, c=c)
     case.run(case.optimizer())
     case.check()
 
@@ -257,7 +258,7 @@ def test_transposed_and_strided_weights_are_thresholded_by_their_rows() -> None:
         assert first.abs().max() > 0
 
 
-@pytest.mark.parametrize("floor", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("floor", [0.2, 0.5, 0.7])
 @pytest.mark.parametrize("slab", [1, 1 << 20])
 @pytest.mark.parametrize("mode", MODES)
 def test_floor_lowers_the_threshold_of_a_layer(
@@ -516,7 +517,8 @@ def test_rotating_the_inside_of_groups_rotates_the_result(mode: str) -> None:
     results = []
     for turn in (torch.eye(6, dtype=torch.float64), rotation):
         weight = nn.Parameter(start @ turn)
-        optimizer = AltSDP([weight], c=0.8, mode=mode, momentum=0.5, weight_decay=0.1)  # type: ignore[arg-type]
+        c = 3.5 if mode == "dual" else 0.45
+        optimizer = AltSDP([weight], c=c, mode=mode, momentum=0.5, weight_decay=0.1)  # type: ignore[arg-type]
         for gradient in gradients:
             weight.grad = gradient @ turn
             optimizer.step()

@@ -1,0 +1,1 @@
+"""The REST API: `create_app` in `app.api.application` wires it."""

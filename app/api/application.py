@@ -1,0 +1,173 @@
+"""The one place that wires the API: routes, guards, errors, the page, and the life of the service behind them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+
+from app.api import checkpoints, events, experiments, figures, files, offerings, operations, results
+from app.api.documentation import DESCRIPTION
+from app.api.observation import Observation
+from app.api.wiring import wire
+from app.catalogue import Unknown, WrongState
+from app.problems import MEDIA_TYPE, Problem, ProblemDetails, invalid
+from app.security import BodyLimit, Doorkeeper, SecurityHeaders
+from app.service import Service
+from app.settings import Settings
+from app.uploads import FOLDER
+
+log = logging.getLogger(__name__)
+
+PREFIX = "/api"
+_PAGE = Path(__file__).resolve().parents[2] / "static"
+_COMPRESSION = 4
+
+
+def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
+    """The application; the service starts and stops with it."""
+    settings.refuse_open_door()
+    service = Service(settings)
+    wiring = wire(settings, service)
+
+    @asynccontextmanager
+    async def life(_app: FastAPI) -> AsyncIterator[None]:
+        await asyncio.to_thread(_sweep, settings.home / FOLDER)
+        await asyncio.to_thread(service.start)
+        service.observe(wiring.metrics.hear)
+        try:
+            yield
+        finally:
+            wiring.closing = True
+            await asyncio.to_thread(service.stop)
+
+    app = FastAPI(
+        title="Valleyscope",
+        version=version("valleyscope"),
+        description=DESCRIPTION,
+        lifespan=life,
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=None,  # both load scripts from another host
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_operation,
+    )
+    app.state.wiring = wiring
+    for module in (experiments, events, results, figures, files, checkpoints, offerings, operations):
+        app.include_router(module.router, prefix=PREFIX)
+    app.include_router(operations.root_router)
+    if (page / "index.html").is_file():
+        app.mount("/", StaticFiles(directory=page, html=True), name="page")
+    _handle_errors(app)
+    _describe(app)
+    # The last one added is the first to see a request.
+    app.add_middleware(
+        GZipMiddleware,
+        compresslevel=_COMPRESSION,
+        exclude_content_types=(*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream", "application/x-hdf5"),
+    )
+    app.add_middleware(BodyLimit, settings=settings)
+    app.add_middleware(Doorkeeper, settings=settings)
+    app.add_middleware(Observation, metrics=wiring.metrics)
+    app.add_middleware(SecurityHeaders)
+    return app
+
+
+def _operation(route: APIRoute) -> str:
+    """The operation's id in OpenAPI: the name of its function."""
+    return route.name
+
+
+def _sweep(folder: Path) -> None:
+    """Remove uploads that were on their way when the process was killed."""
+    for leftover in folder.glob("*.part"):
+        leftover.unlink(missing_ok=True)
+
+
+def _handle_errors(app: FastAPI) -> None:
+    @app.exception_handler(Problem)
+    async def problem(request: Request, error: Problem) -> Response:
+        return error.response(request.url.path)
+
+    @app.exception_handler(HTTPException)
+    async def plain(request: Request, error: HTTPException) -> Response:
+        found = Problem(error.status_code, _CODES.get(error.status_code, "refused"), _words(request, error))
+        found.headers = dict(error.headers or {})
+        return found.response(request.url.path)
+
+    @app.exception_handler(RequestValidationError)
+    async def validation(request: Request, error: RequestValidationError) -> Response:
+        errors = error.errors()
+        if any(found["type"] == "json_invalid" for found in errors):
+            reason = errors[0].get("ctx", {}).get("error", "")
+            where = errors[0]["loc"][-1]
+            return Problem(400, "bad-json", f"the body is not JSON: {reason} at character {where}").response(
+                request.url.path
+            )
+        return invalid(errors, error.body).response(request.url.path)
+
+    @app.exception_handler(Unknown)
+    async def unknown(request: Request, error: Unknown) -> Response:
+        return Problem(404, "unknown", str(error)[:300]).response(request.url.path)
+
+    @app.exception_handler(WrongState)
+    async def wrong_state(request: Request, error: WrongState) -> Response:
+        return Problem(409, "wrong-state", str(error)).response(request.url.path)
+
+    @app.exception_handler(SQLAlchemyError)
+    async def database(request: Request, error: SQLAlchemyError) -> Response:
+        log.error("the database refuses: %s", error)
+        detail = "the database cannot be reached or written at present: try again"
+        return Problem(503, "no-database", detail, headers={"Retry-After": "2"}).response(request.url.path)
+
+
+_CODES = {404: "unknown-path", 405: "no-such-method", 400: "bad-request"}
+
+
+def _words(request: Request, error: HTTPException) -> str:
+    if error.status_code == 404:
+        return f"there is nothing at {request.url.path[:200]}: see {PREFIX}/openapi.json"
+    if error.status_code == 405:
+        return f"{request.url.path[:200]} has no method {request.method[:20]}"
+    return str(error.detail)
+
+
+def _describe(app: FastAPI) -> None:
+    """Complete the OpenAPI document: the form of errors, the key, and no form of errors that is not ours."""
+    build = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            document = build()
+            schemas = document["components"]["schemas"]
+            for name in ("HTTPValidationError", "ValidationError"):
+                schemas.pop(name, None)
+            details = ProblemDetails.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas |= details.pop("$defs", {})
+            schemas["ProblemDetails"] = details
+            for path in document["paths"].values():
+                for operation in path.values():
+                    for status, response in operation["responses"].items():
+                        if int(status) >= 400:
+                            response["content"] = {MEDIA_TYPE: response["content"][MEDIA_TYPE]}
+            document["components"]["securitySchemes"] = {
+                "key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "if the server has one"}
+            }
+            document["security"] = [{}, {"key": []}]
+            app.openapi_schema = document
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -1,0 +1,173 @@
+"""A client of the REST API, with nothing but the standard library: for the command line, and for scripts."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from http.client import HTTPException, HTTPResponse
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import ProxyHandler, Request, build_opener
+
+from landscape.atomic import write_atomically
+
+DEFAULT_SERVER = "http://127.0.0.1:8360"
+FINAL = ("done", "failed", "cancelled")
+_CHUNK = 2**20
+_TIMEOUT = 30.0
+_RECONNECT_SECONDS = 1.0
+_RECONNECTS = 60
+
+
+class Refused(ValueError):
+    """The server refused; the message is the server's own."""
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        lines = [str(problem.get("detail", problem.get("title", f"status {status}")))]
+        lines += [f"  {error['path']}: {error['message']}" for error in problem.get("errors") or ()]
+        super().__init__("\n".join(lines) if len(lines) > 2 else lines[0])
+        self.status = status
+        self.problem = problem
+
+
+class Unreachable(ValueError):
+    """There is no server, or it does not answer."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to an experiment."""
+
+    id: int
+    kind: str
+    data: dict[str, Any]
+
+
+class Client:
+    """Talks to one server."""
+
+    def __init__(self, server: str | None = None, key: str | None = None) -> None:
+        self.server = (server or os.environ.get("VALLEY_SERVER") or DEFAULT_SERVER).rstrip("/")
+        if urlsplit(self.server).scheme not in ("http", "https"):
+            raise ValueError(f"server {self.server!r} must be an address such as {DEFAULT_SERVER}")
+        self._key = key or os.environ.get("VALLEY_API_KEY")
+        # A proxy of the environment is for the world outside, not for this machine.
+        self._opener = build_opener(ProxyHandler({})) if _is_local(self.server) else build_opener()
+
+    def get(self, path: str, **query: Any) -> Any:
+        given = {name: value for name, value in query.items() if value is not None}
+        return self._json("GET", path + (f"?{urlencode(given)}" if given else ""))
+
+    def post(self, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
+        return self._json("POST", path, body, headers)
+
+    def delete(self, path: str) -> None:
+        self._json("DELETE", path)
+
+    def submit(self, submission: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
+        """Submit a spec, or a recipe; the same key twice gives the same experiment."""
+        headers = {} if key is None else {"Idempotency-Key": key}
+        found: dict[str, Any] = self.post("/api/experiments", submission, headers)
+        return found
+
+    def experiment(self, id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.get(f"/api/experiments/{quote(id, safe='')}")
+        return found
+
+    def experiments(self, **query: Any) -> Iterator[dict[str, Any]]:
+        """All experiments, newest first, page by page."""
+        cursor = None
+        while True:
+            page = self.get("/api/experiments", cursor=cursor, **query)
+            yield from page["items"]
+            cursor = page["next"]
+            if cursor is None:
+                return
+
+    def events(self, id: str, after: int = 0) -> Iterator[Event]:
+        """Everything that happens to an experiment until its end; lost connections are taken up again."""
+        failures = 0
+        while True:
+            headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+            try:
+                with self._open("GET", f"/api/experiments/{quote(id, safe='')}/events", headers=headers) as response:
+                    if response.status == 204:
+                        return
+                    for event in _parse_events(response):
+                        after, failures = event.id, 0
+                        yield event
+                if self.experiment(id)["state"] in FINAL:
+                    return
+            except (Unreachable, HTTPException, OSError) as error:
+                failures += 1
+                if failures > _RECONNECTS:
+                    raise Unreachable(f"{self.server} does not come back: {error}") from error
+            time.sleep(_RECONNECT_SECONDS)
+
+    def download(self, id: str, name: str, target: Path) -> None:
+        """Write a file of an experiment, whole or not at all."""
+        path = f"/api/experiments/{quote(id, safe='')}/files/{quote(name, safe='')}"
+        with self._open("GET", path) as response, write_atomically(target) as file:
+            while chunk := response.read(_CHUNK):
+                file.write(chunk)
+
+    def _json(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        sent = dict(headers or {}) | ({} if data is None else {"Content-Type": "application/json"})
+        try:
+            with self._open(method, path, data, sent) as response:
+                content = response.read()
+        except (OSError, HTTPException) as error:
+            raise Unreachable(f"{self.server} does not answer: {error}") from error
+        return json.loads(content) if content else None
+
+    def _open(
+        self, method: str, path: str, data: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> HTTPResponse:
+        request = Request(self.server + path, data=data, method=method, headers=dict(headers or {}))
+        if self._key is not None:
+            request.add_unredirected_header("X-API-Key", self._key)
+        try:
+            response: HTTPResponse = self._opener.open(request, timeout=_TIMEOUT)
+        except HTTPError as error:
+            with error:
+                raise Refused(error.code, _problem(error)) from None
+        except (URLError, TimeoutError, ConnectionError) as error:
+            reason = getattr(error, "reason", error)
+            raise Unreachable(f"{self.server} cannot be reached ({reason}): start one by `valley serve`") from error
+        return response
+
+
+def _parse_events(response: HTTPResponse) -> Iterator[Event]:
+    fields: dict[str, str] = {}
+    for raw in response:
+        line = raw.decode().rstrip("\n")
+        if line:
+            name, _, value = line.partition(":")
+            fields[name] = value.removeprefix(" ")
+        else:
+            if "id" in fields and "data" in fields:
+                yield Event(int(fields["id"]), fields.get("event", "message"), json.loads(fields["data"]))
+            fields.clear()
+
+
+def _problem(error: HTTPError) -> dict[str, Any]:
+    try:
+        found = json.loads(error.read())
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"detail": f"{error.url}: {error.code} {error.reason}"}
+
+
+def _is_local(server: str) -> bool:
+    name = urlsplit(server).hostname or ""
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"

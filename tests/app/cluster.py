@@ -1,0 +1,178 @@
+"""A service of real processes for tests: an API process without HTTP, and workers. Any of them can be killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from app.catalogue import Catalogue, ExperimentRow
+from app.database import Database
+from app.events import EventRow, read_events
+from app.roster import WorkerRow, worker_rows
+from app.spec import Spec
+from app.tables import tasks
+
+_HOUSE = Path(__file__).parents[2]
+_SETTINGS = "from app.settings import Settings; import sys; s = Settings.load(home=sys.argv[1], database=sys.argv[2])"
+_WORKER = f"{_SETTINGS}; from app.worker import run_worker; run_worker(s)"
+_API = f"{_SETTINGS}; from tests.app.cluster import serve; serve(s)"
+
+
+def serve(settings: Any) -> None:
+    """The API process: a started service that takes calls as lines of JSON and answers in the same way."""
+    from app.service import Service
+
+    def leave(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    service = Service(settings)
+    service.start()
+    signal.signal(signal.SIGTERM, leave)
+    print(json.dumps("ready"), flush=True)
+    try:
+        for line in sys.stdin:
+            name, arguments = json.loads(line)
+            if name == "submit":
+                arguments["spec"] = Spec.model_validate(arguments["spec"])
+            try:
+                answer: Any = getattr(service, name)(**arguments)
+                print(json.dumps({"answer": getattr(answer, "id", None)}), flush=True)
+            except Exception as error:
+                print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
+    except KeyboardInterrupt:
+        pass
+    service.stop()
+
+
+class Cluster:
+    """Starts, watches and kills the processes of one service."""
+
+    def __init__(self, home: Path, database: str | None = None, *, prefix: tuple[str, ...] = ()) -> None:
+        self.home = home
+        self.url = database or f"sqlite:///{home / 'valley.db'}"
+        self.prefix = prefix
+        self.database = Database(self.url)
+        self.catalogue = Catalogue(self.database)
+        self.api: subprocess.Popen[str] | None = None
+        self.workers: list[subprocess.Popen[str]] = []
+
+    def start_api(self) -> None:
+        self.api = self._start(_API, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.api.stdout is not None
+        assert json.loads(self.api.stdout.readline() or "null") == "ready", "the API process did not start"
+
+    def start_workers(self, count: int) -> None:
+        self.workers += [self._start(_WORKER) for _ in range(count)]
+
+    def start(self, workers: int) -> None:
+        self.start_api()
+        self.start_workers(workers)
+
+    def call(self, name: str, **arguments: Any) -> Any:
+        """Call a method of the service in the API process."""
+        assert self.api is not None
+        assert self.api.stdin is not None
+        assert self.api.stdout is not None
+        self.api.stdin.write(json.dumps([name, arguments]) + "\n")
+        self.api.stdin.flush()
+        answer = json.loads(self.api.stdout.readline())
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer["answer"]
+
+    def submit(self, spec: dict[str, Any], **arguments: Any) -> str:
+        return str(self.call("submit", spec=spec, **arguments))
+
+    def get(self, experiment: str) -> ExperimentRow:
+        return self.catalogue.get(experiment)
+
+    def directory(self, experiment: str) -> Path:
+        return self.home / "experiments" / experiment
+
+    def events(self, experiment: str) -> list[EventRow]:
+        with self.database.read() as connection:
+            return read_events(connection, experiment, 0, 100_000)
+
+    def task(self, experiment: str, name: str) -> Any:
+        with self.database.read() as connection:
+            found = sa.select(tasks).where(tasks.c.experiment == experiment, tasks.c.task == name)
+            return connection.execute(found).one_or_none()
+
+    def living_workers(self) -> list[WorkerRow]:
+        with self.database.read() as connection:
+            return worker_rows(connection)
+
+    def wait(self, experiment: str, *states: str, timeout: float = 90.0) -> ExperimentRow:
+        """Until the experiment is in one of these states; fails early where it ended in another."""
+        self.until(lambda: self.get(experiment).state in (states or ("done", "failed", "cancelled")), timeout)
+        row = self.get(experiment)
+        assert not states or row.state in states, f"{row.state}: {row.error}"
+        return row
+
+    def until(self, condition: Callable[[], object], timeout: float = 60.0) -> None:
+        deadline = time.monotonic() + timeout
+        while not condition():
+            assert time.monotonic() < deadline, "it did not happen in time"
+            time.sleep(0.02)
+
+    def children(self, worker: subprocess.Popen[str]) -> list[int]:
+        """The processes that a worker started for its tasks."""
+        path = Path(f"/proc/{worker.pid}/task")
+        found = []
+        for thread in path.iterdir():
+            found += [int(pid) for pid in (thread / "children").read_text().split()]
+        return [pid for pid in found if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+    def kill_api(self) -> None:
+        if self.api is not None:
+            self.api.kill()
+            self.api.wait()
+            self.api = None
+
+    def kill_worker(self, index: int = 0) -> None:
+        worker = self.workers.pop(index)
+        worker.kill()
+        worker.wait()
+
+    def kill_everything(self) -> None:
+        processes = [*self.workers, *([self.api] if self.api else [])]
+        doomed = [process.pid for process in processes]
+        for worker in self.workers:
+            doomed += self.children(worker)
+        for pid in doomed:
+            os.kill(pid, signal.SIGKILL)
+        for process in processes:
+            process.wait()
+        self.workers.clear()
+        self.api = None
+
+    def stop(self) -> None:
+        """End everything in the orderly way."""
+        processes = [*self.workers, *([self.api] if self.api else [])]
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.workers.clear()
+        self.api = None
+
+    def close(self) -> None:
+        self.stop()
+        self.database.close()
+
+    def _start(self, script: str, **pipes: Any) -> subprocess.Popen[str]:
+        command = [*self.prefix, sys.executable, "-c", script, str(self.home), self.url]
+        return subprocess.Popen(command, cwd=_HOUSE, text=True, **pipes)
