@@ -12,7 +12,9 @@ from pathlib import Path
 from rich.console import Console
 
 from app.experiment import Busy
-from app.recipes import DEMO, describe_recipe, load_recipe, recipe_names
+from app.logs import start_logging
+from app.recipes import describe_recipe, load_recipe, recipe_names
+from app.remote import add_commands
 from app.settings import Settings
 from app.spec import BadSpec, Spec, read_spec
 from app.terminal import run_in_terminal
@@ -50,11 +52,28 @@ def _parser() -> argparse.ArgumentParser:
     _machine_options(run)
     run.set_defaults(run=_run)
 
-    demo = commands.add_parser("demo", help="run the demo recipe")
+    demo = commands.add_parser("demo", help="serve here, and run the demo recipe")
     demo.add_argument("--once", action="store_true", help="end when the experiment is done")
-    demo.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="where results go (default: demo)")
+    demo.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="its home (default: demo)")
+    demo.add_argument("--port", type=int, default=0, metavar="N", help="port to listen at (default: any free one)")
     _machine_options(demo)
     demo.set_defaults(run=_demo)
+
+    serve = commands.add_parser("serve", help="serve the API and the page, with workers on this machine")
+    serve.add_argument("--host", metavar="ADDRESS", help="where to listen (default: 127.0.0.1)")
+    serve.add_argument("--port", type=int, metavar="N", help="port to listen at, 0 for any free one (default: 8360)")
+    _home_options(serve)
+    _machine_options(serve)
+    serve.set_defaults(run=_serve)
+
+    worker = commands.add_parser("worker", help="work for a server, on this machine or another")
+    worker.add_argument("--device", metavar="NAME", help="cpu, or cuda:N (default: cpu)")
+    worker.add_argument("--attached", action="store_true", help="end when standard input does")
+    _home_options(worker)
+    worker.add_argument("--data", type=Path, metavar="DIR", help="where data sets lie (default: VALLEY_DATA)")
+    worker.set_defaults(run=_worker)
+
+    add_commands(commands)
 
     recipes = commands.add_parser("recipes", help="list the specs that ship with the project")
     recipes.set_defaults(run=_recipes)
@@ -80,6 +99,11 @@ def _machine_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, metavar="DIR", help="where data sets lie (default: VALLEY_DATA)")
 
 
+def _home_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--home", type=Path, metavar="DIR", help="what the service keeps (default: VALLEY_HOME)")
+    parser.add_argument("--database", metavar="URL", help="of jobs and catalogue (default: SQLite under the home)")
+
+
 def _run(options: argparse.Namespace, console: Console) -> int:
     path = Path(options.spec)
     spec = load_recipe(options.spec) if options.spec in recipe_names() and not path.exists() else read_spec(path)
@@ -87,7 +111,41 @@ def _run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _demo(options: argparse.Namespace, console: Console) -> int:
-    return _execute(load_recipe(DEMO), options.out, options, console, base=Path())
+    from app.demo import demonstrate
+
+    settings = Settings.load(
+        home=options.out,
+        database=f"sqlite:///{(options.out / 'valley.db').absolute()}",
+        host="127.0.0.1",
+        port=options.port,
+        workers=options.workers,
+        data=options.data,
+        log_level="WARNING",
+        log_format="text",
+    )
+    start_logging(settings)
+    return demonstrate(settings, console, once=options.once)
+
+
+def _serve(options: argparse.Namespace, console: Console) -> int:
+    from app.serve import serve
+
+    given = ("host", "port", "home", "database", "workers", "data")
+    settings = Settings.load(**{name: getattr(options, name) for name in given})
+    serve(settings, lambda address: console.print(f"Serving at {address}", highlight=False, soft_wrap=True))
+    return 0
+
+
+def _worker(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
+    from app.crew import leave_with_parent
+    from app.worker import run_worker
+
+    settings = Settings.load(home=options.home, database=options.database, data=options.data)
+    start_logging(settings)
+    if options.attached:
+        leave_with_parent()
+    run_worker(settings, device=options.device)
+    return 0
 
 
 def _execute(spec: Spec, out: Path, options: argparse.Namespace, console: Console, base: Path) -> int:
@@ -119,7 +177,6 @@ def _recipes(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG
 
 def _export(options: argparse.Namespace, console: Console) -> int:
     from landscape.export import export
-
     from landscape.store import Landscape
 
     source = options.source / "landscape.h5" if options.source.is_dir() else options.source
@@ -131,7 +188,6 @@ def _export(options: argparse.Namespace, console: Console) -> int:
 
 def _import(options: argparse.Namespace, console: Console) -> int:
     from landscape.foreign import import_file
-
     from landscape.report import write_report
 
     landscape = import_file(options.file)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig, EnqueueOptions, SetWorkflowID
@@ -95,8 +96,23 @@ class Jobs:
         DBOS(config=config)
         DBOS.listen_queues([self._listens_to])
         DBOS.launch()
-        DBOS.register_queue(CONTROL, worker_concurrency=CONDUCTED_AT_ONCE, polling_interval_sec=_CONTROL_POLL_SECONDS)
-        DBOS.register_queue(GPU, worker_concurrency=1, polling_interval_sec=_IDLE_POLL_SECONDS)
+        # A worker that joins must not slow down the others, so what is registered already stays as it is.
+        change: Literal["always_update", "never_update"] = (
+            "always_update" if self._listens_to == CONTROL else "never_update"
+        )
+        DBOS.register_queue(
+            CONTROL,
+            worker_concurrency=CONDUCTED_AT_ONCE,
+            polling_interval_sec=_CONTROL_POLL_SECONDS,
+            on_conflict=change,
+        )
+        DBOS.register_queue(
+            GPU, worker_concurrency=1, polling_interval_sec=_IDLE_POLL_SECONDS, on_conflict=change
+        )
+        self.connect()
+
+    def connect(self) -> None:
+        """Be able to put jobs into queues, without taking any."""
         self._client = DBOSClient(system_database_engine=self._database.engine, application_name=_APPLICATION)
 
     def stop(self) -> None:

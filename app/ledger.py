@@ -11,7 +11,7 @@ moment: it is there once, or not at all.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -67,14 +67,12 @@ class Ledger:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def issue(self, jobs: Jobs, experiment: str, chosen: Iterable[Task], *, priority: int, number: int) -> None:
+    def issue(self, jobs: Jobs, experiment: str, chosen: Sequence[Task], *, priority: int, number: int) -> None:
         """Put tasks into the queue, together with the jobs that run them."""
+        ids = [task.id for task in chosen]
+        known = sa.select(tasks.c.task, tasks.c.issue).where(tasks.c.experiment == experiment, tasks.c.task.in_(ids))
         with self._database.write() as connection:
-            before = dict(
-                connection.execute(
-                    sa.select(tasks.c.task, tasks.c.issue).where(tasks.c.experiment == experiment)
-                ).t.all()
-            )
+            before: dict[str, int] = {row.task: row.issue for row in connection.execute(known)}
             for task in chosen:
                 place = task_priority(priority, number, task.priority)
                 values = {

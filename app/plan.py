@@ -87,11 +87,14 @@ def _tasks(spec: Spec) -> Iterator[Task]:
         yield Task(Kind.FRAME, name, needs=every_point, priority=30)
         for index, tile in enumerate(plane_tiles(spec, name)):
             yield Task(Kind.SURFACE, name, index, needs=(f"frame:{name}",), priority=40 + min(tile.level, 9))
+    # Frozen BatchNorm statistics are those of the first minimum, wherever one looks.
+    frozen = (f"train:{next(iter(spec.minima))}",) if spec.batch_norm == "frozen" else ()
     profiles = []
     for start, end in spec.lines:
-        profiles.append(Task(Kind.LINE, line_name(start, end), needs=(f"train:{start}", f"train:{end}"), priority=50))
-    profiles += [Task(Kind.CURVE, name, needs=(f"fit:{name}",), priority=50) for name in curves]
-    profiles += [Task(Kind.SHARPNESS, name, needs=(f"train:{name}",), priority=51) for name in spec.minima]
+        needs = (f"train:{start}", f"train:{end}", *frozen)
+        profiles.append(Task(Kind.LINE, line_name(start, end), needs=needs, priority=50))
+    profiles += [Task(Kind.CURVE, name, needs=(f"fit:{name}", *frozen), priority=50) for name in curves]
+    profiles += [Task(Kind.SHARPNESS, name, needs=(f"train:{name}", *frozen), priority=51) for name in spec.minima]
     yield from profiles
     if spec.between is not None:
         yield Task(Kind.VERDICT, "experiment", needs=tuple(task.id for task in profiles), priority=60)

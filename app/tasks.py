@@ -32,8 +32,9 @@ from landscape.atomic import write_atomically
 from landscape.curves import Curve
 from landscape.evaluation import Values
 from landscape.fitting import FittingProgress
+from landscape.framing import frame
 from landscape.profiles import Profile, line
-from landscape.records import TRAJECTORY, LayerRecord, MinimumRecord, PathRecord, PathValues, PlaneRecord, line_name
+from landscape.records import LayerRecord, MinimumRecord, PathRecord, PathValues, line_name
 from landscape.sharpness import sharpness
 from landscape.surfaces import evaluate_tile
 from training import train
@@ -192,26 +193,16 @@ def _seldom(report: Report, every: float = 0.2) -> Callable[[FittingProgress], N
 def _frame(bench: Workbench, name: str) -> FramedPlane:
     """Where everything with a name lies on a plane, and the grid that frames it."""
     spec = bench.spec.all_planes[name]
-    plane = bench.plane(name)
-    named = bench.points()
-    t = np.linspace(0.0, 1.0, bench.spec.points)
-    paths = {key: plane.trace(bench.curve(key), t) for key in bench.spec.curves_on(name)}
-    if plane.trajectory is not None:
-        paths[f"{TRAJECTORY}{spec.trajectory}"] = plane.trajectory
-    points = {key: plane.coordinates(vector) for key, vector in named.items()}
-    distances = {key: plane.distance(vector) for key, vector in named.items()}
-    x, y = plane.axes(spec.resolution, margin=spec.margin)
-    record = PlaneRecord.empty(
+    record = frame(
         name,
-        plane.kind,
-        x,
-        y,
-        bench.spec.splits,
-        points=points,
-        paths=paths,
+        bench.plane(name),
+        bench.points(),
+        {key: bench.curve(key) for key in bench.spec.curves_on(name)},
+        splits=bench.spec.splits,
+        resolution=spec.resolution,
+        margin=spec.margin,
         defining=spec.through or tuple(filter(None, (spec.around, spec.trajectory))),
-        distances=distances,
-        note=plane.note,
+        path_points=bench.spec.points,
     )
     return FramedPlane(record)
 

@@ -69,19 +69,19 @@ class Board:
             case "progress" if str(data.get("task", "")).startswith("train:"):
                 self._fill(self._minima.get(data["task"].partition(":")[2]))
             case "epoch" if data["minimum"] in self._minima:
-                epoch = data["epoch"] + 1 if data.get("epochs") else data["epoch"]
                 info = f"loss {_short(data['train_loss'])}, test {100 * data['test_accuracy']:.1f} %"
                 if data["zero_groups"]:
                     info += f", {100 * data['zero_groups']:.0f} % of the groups zero"
-                self._advance(self._minima[data["minimum"]], epoch / (data.get("epochs") or epoch), info)
+                share = data["epoch"] / data["epochs"] if data.get("epochs") else 1.0
+                self._advance(self._minima[data["minimum"]], share, info)
             case "curve" if data["curve"] in self._curves:
                 info = f"loss {_short(data['loss'])}" if "loss" in data else ""
                 self._advance(self._curves[data["curve"]], data["share"], info)
             case "tile" if data["plane"] in self._planes:
                 self.progress.update(self._planes[data["plane"]], advance=1, visible=True)
             case "warning" | "error":
-                self._console.print(f"[yellow]{event.kind}:[/yellow]", end=" ")
-                self._console.print(str(data.get("message", "")), highlight=False, markup=False)
+                about = data.get("minimum") or data.get("task") or event.kind
+                self._console.print(f"{about}: {data.get('message', '')}", highlight=False, markup=False)
 
     def _report(self, data: dict[str, Any]) -> None:
         left = data.get("seconds_left")

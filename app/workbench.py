@@ -127,5 +127,6 @@ class Workbench:
     def _reference(self) -> nn.Module:
         """The network whose buffers count where BatchNorm statistics are `frozen`: the first minimum's."""
         model = self.network()
-        load_checkpoint(self.directory / f"{next(iter(self.spec.minima))}.safetensors", model)
+        if self.spec.batch_norm == "frozen":
+            load_checkpoint(self.directory / f"{next(iter(self.spec.minima))}.safetensors", model)
         return model

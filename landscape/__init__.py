@@ -9,7 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from landscape.barriers import barrier as barrier
     from landscape.cancellation import Cancelled as Cancelled
+    from landscape.comparison import compare as compare
     from landscape.curves import Bezier as Bezier
     from landscape.curves import PolyChain as PolyChain
     from landscape.evaluation import Evaluator as Evaluator
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from landscape.foreign import import_file as import_file
     from landscape.planes import Plane as Plane
     from landscape.profiles import along as along
-    from landscape.profiles import barrier as barrier
     from landscape.profiles import line as line
     from landscape.report import write_report as write_report
     from landscape.store import Landscape as Landscape
@@ -35,7 +36,8 @@ _HOMES = {
     "Plane": "planes",
     "PolyChain": "curves",
     "along": "profiles",
-    "barrier": "profiles",
+    "barrier": "barriers",
+    "compare": "comparison",
     "evaluate": "evaluation",
     "fit_curve": "fitting",
     "flatten": "vectors",

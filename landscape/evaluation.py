@@ -173,7 +173,9 @@ def evaluate(
     evaluator = Evaluator(model, data, batch_norm=batch_norm)
     found = evaluator.at(point.unsqueeze(0), [[1.0]], samples=samples, progress=progress, cancelled=cancelled)
     return {
-        split: Value(float(values.loss[0]), float(values.error[0]), None if values.samples is None else values.samples[0])
+        split: Value(
+            float(values.loss[0]), float(values.error[0]), None if values.samples is None else values.samples[0]
+        )
         for split, values in found.items()
     }
 

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 def sentence(verdict: Verdict) -> str:
     """The finding, how the loss goes along the line, what the curve adds, and what the control says about it all."""
-    parts = [_finding(verdict), _course(verdict), _curve(verdict), _control(verdict), _test_error(verdict)]
+    parts = [finding(verdict), _course(verdict), _curve(verdict), _control(verdict), _test_error(verdict)]
     return " ".join(part for part in parts if part)
 
 
-def _finding(verdict: Verdict) -> str:
+def finding(verdict: Verdict) -> str:
+    """The verdict itself with its first number; the rest of the sentence explains it."""
     first, second = verdict.between
     on_the_line = f"on the straight line between them the {verdict.split} loss {_rise(verdict.line, verdict)}"
     limit = f"the tolerance is {verdict.tolerance:g} nats"

@@ -52,7 +52,9 @@ def trial_run(network: nn.Module, x: Tensor) -> Trial:
         for hook in hooks:
             hook.remove()
     if not isinstance(output, Tensor) or output.dim() != 2 or len(output) != len(x) or not output.is_floating_point():
-        found = f"shape {tuple(output.shape)} of {output.dtype}" if isinstance(output, Tensor) else type(output).__name__
+        found = (
+            f"shape {tuple(output.shape)} of {output.dtype}" if isinstance(output, Tensor) else type(output).__name__
+        )
         raise ValueError(
             f"{type(network).__name__} returns {found} for {len(x)} samples; expected logits of shape "
             f"({len(x)}, classes): wrap the network in a module that returns them"

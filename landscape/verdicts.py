@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from landscape.barriers import Barrier, barrier, bootstrap_barriers
-from landscape.sentences import sentence
+from landscape.sentences import finding, sentence
 
 __all__ = ["Barrier", "Control", "Course", "Spread", "Verdict", "VerdictKind", "barrier", "verdict"]
 
@@ -87,6 +87,7 @@ class Verdict:
         """The verdict for machines: plain JSON values; what is not finite is null and explained in the notes."""
         content = {
             "kind": str(self.kind),
+            "finding": finding(self),
             "sentence": self.sentence,
             "tolerance": self.tolerance,
             "split": self.split,

@@ -17,11 +17,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 from starlette.responses import Response
-from starlette.staticfiles import StaticFiles
 
 from app.api import checkpoints, events, experiments, figures, files, offerings, operations, results
 from app.api.documentation import DESCRIPTION
-from app.api.observation import Observation
+from app.api.observation import PREFIX, Observation
+from app.api.page import add_page
 from app.api.wiring import wire
 from app.catalogue import Unknown, WrongState
 from app.problems import MEDIA_TYPE, Problem, ProblemDetails, invalid
@@ -32,7 +32,6 @@ from app.uploads import FOLDER
 
 log = logging.getLogger(__name__)
 
-PREFIX = "/api"
 _PAGE = Path(__file__).resolve().parents[2] / "static"
 _COMPRESSION = 4
 
@@ -70,7 +69,7 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
         app.include_router(module.router, prefix=PREFIX)
     app.include_router(operations.root_router)
     if (page / "index.html").is_file():
-        app.mount("/", StaticFiles(directory=page, html=True), name="page")
+        add_page(app, page)
     _handle_errors(app)
     _describe(app)
     # The last one added is the first to see a request.

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from app.api.documentation import problems
+from app.api.documentation import LOCATION, links, problems
 from app.api.reception import receive, refused
 from app.api.schemas import Checkpoint, Checkpoints, UploadQuery
 from app.api.wiring import Wired, Wiring
@@ -38,7 +38,10 @@ _FORM_SCHEMA = {
     "/checkpoints",
     status_code=201,
     response_model=Checkpoint,
-    responses={201: {"headers": {"Location": {"schema": {"type": "string"}}}}, **problems(415, 507)},
+    responses={
+        201: {"headers": LOCATION, "links": links("read_checkpoint", "delete_checkpoint")},
+        **problems(415, 507),
+    },
     openapi_extra={
         "requestBody": {
             "required": True,

@@ -49,3 +49,11 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 NOT_MODIFIED: Final[dict[int | str, dict[str, Any]]] = {304: {"description": "Nothing is new since that ETag"}}
+
+
+def links(*operations: str) -> dict[str, Any]:
+    """What one may do next with the thing whose id is in the answer."""
+    return {name: {"operationId": name, "parameters": {"id": "$response.body#/id"}} for name in operations}
+
+
+LOCATION: Final = {"Location": {"schema": {"type": "string"}, "description": "path of what was made"}}

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Response
 from pydantic import ValidationError
 
-from app.api.documentation import problems
+from app.api.documentation import LOCATION, links, problems
 from app.api.presentation import detail, summary
 from app.api.requests import ExperimentId, JsonBody
 from app.api.schemas import Cost, Experiment, ExperimentPage
@@ -17,6 +17,11 @@ from app.catalogue import ACTIVE, BadCursor, KeyReused, State
 from app.problems import Problem, invalid
 
 router = APIRouter(tags=["experiments"])
+
+_NEXT = (
+    *("read", "cancel", "retry", "delete", "events", "minima", "surface", "profile", "verdict", "figure"),
+    *("list_files", "download"),
+)
 
 IdempotencyKey = Annotated[
     str | None,
@@ -35,7 +40,7 @@ IdempotencyKey = Annotated[
     status_code=202,
     response_model=Experiment,
     dependencies=[JsonBody],
-    responses={202: {"headers": {"Location": {"schema": {"type": "string"}}}}, **problems(415)},
+    responses={202: {"headers": LOCATION, "links": links(*_NEXT)}, **problems(415)},
 )
 def submit(submission: Submitted, response: Response, wiring: Wired, idempotency_key: IdempotencyKey = None) -> Any:
     """Submit an experiment: a spec, or a recipe with overrides.

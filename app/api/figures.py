@@ -88,7 +88,7 @@ def _draw(landscape: Landscape, row: ExperimentRow, wish: Wish) -> go.Figure:
 
     colours = colours_of(row.spec["minima"])
     shared: dict[str, Any] = {"theme": wish.theme, "colours": colours}
-    log = {} if wish.log is None else {"log": wish.log}
+    log: dict[str, Any] = {} if wish.log is None else {"log": wish.log}
     match wish.kind:
         case "contour" | "surface3d":
             plane = find_plane(landscape, row, wish.plane)

@@ -13,7 +13,9 @@ from app.problems import Problem
 
 log = logging.getLogger("app.access")
 
-_UNKNOWN = "unknown"
+PREFIX = "/api"
+_OTHER = "other"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class Observation:
@@ -53,10 +55,8 @@ class Observation:
             await problem.response(scope["path"])(scope, receive, send_observed)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        route = getattr(scope.get("route"), "path", None) or _UNKNOWN
-        self._metrics.requests.labels(scope["method"] if status != 405 else _UNKNOWN, route, str(status)).observe(
-            seconds
-        )
+        method = scope["method"] if scope["method"] in _METHODS else _OTHER
+        self._metrics.requests.labels(method, _route(scope), str(status)).observe(seconds)
         # The path alone: a query may hold what nobody should find in a log.
         log.info(
             "%s %s %d",
@@ -71,3 +71,11 @@ class Observation:
                 "seconds": round(seconds, 4),
             },
         )
+
+
+def _route(scope: Scope) -> str:
+    """The path of the route with its parameters left open: a metric must not have a series for each experiment."""
+    path = getattr(scope.get("route"), "path", None)
+    if not isinstance(path, str):
+        return _OTHER
+    return path if path.startswith(PREFIX) or not scope["path"].startswith(PREFIX) else PREFIX + path

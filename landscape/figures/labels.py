@@ -45,11 +45,19 @@ _CANDIDATES: Final[tuple[tuple[tuple[Horizontal, Vertical], tuple[float, float]]
 
 
 def shown_points(plane: PlaneRecord) -> dict[str, Coordinates]:
-    """The named points that lie within the frame."""
+    """The named points that lie within the frame, without the bends of curves that are not drawn on the plane."""
     x, y = plane.x, plane.y
     return {
-        name: place for name, place in plane.points.items() if x[0] <= place[0] <= x[-1] and y[0] <= place[1] <= y[-1]
+        name: place
+        for name, place in plane.points.items()
+        if x[0] <= place[0] <= x[-1] and y[0] <= place[1] <= y[-1] and belongs(name, plane)
     }
+
+
+def belongs(name: str, plane: PlaneRecord) -> bool:
+    """Whether a named point says something about this plane: all but the bends of curves that are drawn elsewhere."""
+    curve, dot, _ = name.partition(".bend")
+    return not dot or name in plane.defining or curve in plane.paths
 
 
 def labels_of(plane: PlaneRecord) -> dict[str, Label]:

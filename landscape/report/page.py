@@ -14,7 +14,7 @@ from plotly.offline import get_plotlyjs
 from landscape.atomic import write_atomically
 from landscape.colours import colours_of
 from landscape.figures import CONFIG, profile_paths
-from landscape.figures.labels import shown_points
+from landscape.figures.labels import belongs, shown_points
 from landscape.figures.sampling import is_bend
 from landscape.records import TRAJECTORY, PlaneRecord
 from landscape.report import plots, tables
@@ -123,7 +123,7 @@ def _caption(plane: PlaneRecord) -> str:
     hollow = [f"{name} ({plane.distances[name]:.3g} off the plane)" for name in points if plane.is_projected(name)]
     if hollow:
         sentences.append(f"Hollow: projected, {_listed(hollow)}.")
-    outside = [name for name in plane.points if name not in points]
+    outside = [name for name in plane.points if name not in points and belongs(name, plane)]
     if outside:
         sentences.append(f"Outside the frame: {_listed(outside)}.")
     if not plane.complete:

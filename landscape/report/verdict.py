@@ -45,10 +45,14 @@ def head(verdict: Mapping[str, Any] | None) -> str:
         return f'<div class="verdict open">{_badge("no verdict", NONE)}<p class="sentence">{_NO_VERDICT}</p></div>'
     kind = str(verdict.get("kind", "undecided"))
     badge = BADGES.get(kind, NONE)
+    sentence = str(verdict.get("sentence", kind))
+    finding = str(verdict.get("finding", sentence))
+    more = sentence.removeprefix(finding).strip()
     notes = "".join(f"<li>{text(note)}</li>" for note in verdict.get("notes") or [])
     return (
         f'<div class="verdict {badge.tone}">{_badge(kind, badge)}'
-        f'<p class="sentence">{text(verdict.get("sentence", kind))}</p>{_numbers(verdict)}'
+        f'<p class="sentence">{text(finding)}</p>{_numbers(verdict)}'
+        + (f'<p class="more">{text(more)}</p>' if more else "")
         + (f'<ul class="notes">{notes}</ul>' if notes else "")
         + "</div>"
     )

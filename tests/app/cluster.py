@@ -21,6 +21,25 @@ from app.roster import WorkerRow, worker_rows
 from app.spec import Spec
 from app.tables import tasks
 
+TINY: dict[str, Any] = {
+    "name": "tiny",
+    "model": {"name": "mlp", "hidden": [8]},
+    "training": {"epochs": 3, "batch_size": 128},
+    "minima": {"sgd": {}, "altsdp": {"optimizer": "altsdp", "target": 0.3}},
+    "curves": {"valley": {"from": "sgd", "to": "altsdp", "epochs": 2}},
+    "planes": {"valley": {"through": ["sgd", "altsdp", "valley.bend"], "resolution": 9}},
+    "points": 5,
+    "verdict": {"resamples": 100},
+}
+"""An experiment of every stage, over in a second or two."""
+
+LONG: dict[str, Any] = TINY | {
+    "name": "long",
+    "model": {"name": "tests.app.plugins:slow", "seconds": 0.01},
+    "minima": {"sgd": {"epochs": 60}, "altsdp": {"optimizer": "altsdp", "target": 0.3, "epochs": 60}},
+}
+"""One whose training takes about ten seconds, most of them asleep."""
+
 _HOUSE = Path(__file__).parents[2]
 _SETTINGS = "from app.settings import Settings; import sys; s = Settings.load(home=sys.argv[1], database=sys.argv[2])"
 _WORKER = f"{_SETTINGS}; from app.worker import run_worker; run_worker(s)"
@@ -43,6 +62,8 @@ def serve(settings: Any) -> None:
             name, arguments = json.loads(line)
             if name == "submit":
                 arguments["spec"] = Spec.model_validate(arguments["spec"])
+            if name == "add_checkpoint":
+                arguments["source"] = Path(arguments["source"])
             try:
                 answer: Any = getattr(service, name)(**arguments)
                 print(json.dumps({"answer": getattr(answer, "id", None)}), flush=True)

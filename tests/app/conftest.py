@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.app.runs import run, write_spec
+from tests.app.servers import Server, serving
 
 
 @pytest.fixture(scope="session")
@@ -16,3 +18,25 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = run("run", write_spec(base / "spec.json"), "--out", base / "out")
     assert done.returncode == 0, done.stdout + done.stderr
     return base / "out"
+
+
+@pytest.fixture(scope="session")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server without workers: what is submitted stays in the queue."""
+    with serving(tmp_path_factory.mktemp("bare") / "home", environment={"VALLEY_MAX_QUEUE": "5000"}) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def lively(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with a worker."""
+    with serving(tmp_path_factory.mktemp("lively") / "home", workers=1) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def done(lively: Server) -> str:
+    """An experiment that the lively server has brought to its end."""
+    row = lively.wait(lively.submit())
+    assert row["state"] == "done", row["error"]
+    return str(row["id"])

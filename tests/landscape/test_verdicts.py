@@ -249,7 +249,20 @@ def test_json_has_the_agreed_keys_and_survives_strict_json() -> None:
     found = verdict(samples(HILL), samples(FLAT), samples(HILL), samples(FLAT), sharpness=sharp, curve_name="valley")
     content = strict(found)
     assert set(content) == {
-        *("kind", "sentence", "tolerance", "split", "between", "line", "curve", "control", "sharpness", "test_error"),
+        *(
+            "kind",
+            "finding",
+            "finding",
+            "sentence",
+            "tolerance",
+            "split",
+            "between",
+            "line",
+            "curve",
+            "control",
+            "sharpness",
+            "test_error",
+        ),
         *("level", "bootstrap", "notes"),
     }
     assert content["kind"] == "joined by a curve only"

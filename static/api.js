@@ -1,0 +1,121 @@
+/** Talks to the REST API: errors as objects, the key asked for once, and lost connections waited out. */
+
+import { connection } from './connection.js';
+import { askForKey } from './components/keys.js';
+import { followEvents } from './events.js';
+
+const KEY = 'valley-key';
+
+/** An answer that is no success. `fields` has the messages by path, such as 'minima.altsdp.mu'. */
+export class ApiError extends Error {
+  constructor(status, problem) {
+    super(problem.detail || problem.title || `The server answered ${status}`);
+    this.name = 'ApiError';
+    this.status = status;
+    this.code = problem.code ?? 'unknown';
+    this.problem = problem;
+    /** @type {Record<string, string>} */
+    this.fields = Object.fromEntries((problem.errors ?? []).map((error) => [error.path, error.message]));
+  }
+}
+
+function keptKey() {
+  try { return sessionStorage.getItem(KEY); } catch { return null; }
+}
+
+function keep(key) {
+  try { sessionStorage.setItem(KEY, key); } catch { /* storage is off: it is asked for again */ }
+}
+
+let asking = null;
+
+/** All requests that meet a closed door wait for one question. */
+function askOnce(wrong) {
+  asking ??= askForKey(wrong).then(keep).finally(() => { asking = null; });
+  return asking;
+}
+
+/**
+ * Sends a request. One that only reads waits while the server is away and is sent again when it is back.
+ * @returns {Promise<Response>} a response that is a success
+ */
+export async function send(method, path, { body, headers = {}, signal, type = 'application/json', accept } = {}) {
+  for (;;) {
+    const key = keptKey();
+    let response;
+    try {
+      response = await fetch(path, {
+        method,
+        signal,
+        cache: method === 'GET' ? 'default' : 'no-store',
+        body,
+        headers: {
+          ...(body === undefined ? {} : { 'Content-Type': type }),
+          ...(accept ? { Accept: accept } : {}),
+          ...(key ? { 'X-API-Key': key } : {}),
+          ...headers,
+        },
+      });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      connection.lost();
+      if (method !== 'GET') {
+        throw new ApiError(0, { code: 'unreachable', detail: 'The server does not answer. Nothing is lost: try again when it is back.' });
+      }
+      await connection.back(signal);
+      continue;
+    }
+    connection.alive();
+    if (response.status === 401) {
+      await askOnce(Boolean(key) && key === keptKey());
+      continue;
+    }
+    if (response.ok) return response;
+    throw new ApiError(response.status, await response.json().catch(() => ({})));
+  }
+}
+
+const json = async (response) => (response.status === 204 ? null : response.json());
+
+/** Values of a plane, from the binary form of /surface. Rows are values of y. */
+function unpackSurface(buffer) {
+  const [rows, columns] = new Uint32Array(buffer, 0, 2);
+  const count = rows * columns;
+  const floats = new Float64Array(buffer, 8, columns + rows + count);
+  return {
+    rows,
+    columns,
+    x: floats.subarray(0, columns),
+    y: floats.subarray(columns, columns + rows),
+    z: floats.subarray(columns + rows),
+    done: new Uint8Array(buffer, 8 + 8 * floats.length, count),
+  };
+}
+
+/** A typed array of a JSON answer ({dtype, bdata, shape}) as numbers. */
+export function decodeArray({ dtype, bdata }) {
+  const bytes = Uint8Array.from(atob(bdata), (letter) => letter.charCodeAt(0));
+  return dtype === 'f8' ? new Float64Array(bytes.buffer) : bytes;
+}
+
+export const api = {
+  connection,
+  get: (path, options) => send('GET', path, options).then(json),
+  post: (path, body, options) => send('POST', path, { body: body === undefined ? undefined : JSON.stringify(body), ...options }).then(json),
+  del: (path, options) => send('DELETE', path, options).then(json),
+  /** Sends a file as it is. */
+  upload: (path, file, options) => send('POST', path, { body: file, type: 'application/octet-stream', ...options }).then(json),
+  binary: (path, options) =>
+    send('GET', path, { accept: 'application/octet-stream', ...options }).then((response) => response.arrayBuffer()).then(unpackSurface),
+  /** The bytes of a file, also where the server wants a key. */
+  blob: (path, options) => send('GET', path, { accept: '*/*', ...options }).then((response) => response.blob()),
+  decode: decodeArray,
+  /**
+   * Follows an experiment, resuming after lost connections.
+   * @param {string} id
+   * @param {{after?: number, follow?: boolean, onEvent: (event: {id: number, kind: string, data: any}) => void,
+   *          onState?: (state: 'live' | 'lost' | 'ended') => void}} options
+   * @returns {() => void} close
+   */
+  events: (id, options) => followEvents(send, id, options),
+};

@@ -1,0 +1,60 @@
+/**
+ * Makes an element. Attributes that begin with `on` are listeners; false and null leave an attribute out;
+ * text is never read as HTML.
+ * @param {string} tag name, with optional classes: 'div.panel'
+ * @param {Record<string, unknown>} [attributes]
+ * @param {...(Node | string | number | null | undefined | false | Array)} children
+ * @returns {HTMLElement}
+ */
+export function element(tag, attributes = {}, ...children) {
+  const [name, ...classes] = tag.split('.');
+  const made = document.createElement(name);
+  if (classes.length) made.className = classes.join(' ');
+  for (const [key, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith('on')) made.addEventListener(key.slice(2), value);
+    else if (key === 'style') made.style.cssText = value;
+    else if (key === 'class') made.className = [made.className, value].filter(Boolean).join(' ');
+    else if (key in made && typeof value !== 'string' && key !== 'list') made[key] = value;
+    else made.setAttribute(key, value === true ? '' : value);
+  }
+  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return made;
+}
+
+const SVG = 'http://www.w3.org/2000/svg';
+const SHAPES = {
+  check: 'M3 8.5 6.5 12 13 4.5',
+  arc: 'M2 12C4 3 12 3 14 12',
+  split: 'M2 4c3 0 3 8 4.5 8S7 4 8 4s0 8 1.500 8S11 4 14 4',
+  question: 'M5.500 6a2.500 2.500 0 1 1 3.700 2.200C8.400 8.700 8 9.100 8 10M8 12.600v.1',
+  play: 'M5 3.500v9l7-4.500z',
+  wait: 'M8 4v4l2.500 2M8 1.800a6.200 6.200 0 1 0 .01 0',
+  stop: 'M4.500 4.500h7v7h-7z',
+  cross: 'M4 4l8 8M12 4l-8 8',
+  sun: 'M8 5a3 3 0 1 0 .01 0M8 1v1.500M8 13.500V15M1 8h1.500M13.500 8H15M3 3l1 1M12 12l1 1M3 13l1-1M12 4l1-1',
+  moon: 'M13 9.500A5.500 5.500 0 1 1 6.500 3 4.500 4.500 0 0 0 13 9.500z',
+  system: 'M2 3h12v8H2zM5.500 13.500h5',
+  copy: 'M5.500 5.500h7v8h-7zM3.500 10.500v-8h7',
+  plus: 'M8 3v10M3 8h10',
+  bin: 'M3 4.500h10M6 4.500V3h4v1.500M4.500 4.500l.5 8.500h6l.5-8.500',
+  again: 'M13 8a5 5 0 1 1-1.500-3.600M13 2v3h-3',
+  file: 'M4 2h5l3 3v9H4zM9 2v3h3',
+};
+
+/** An icon that says nothing by itself: text stands beside it. */
+export function icon(name) {
+  const drawing = document.createElementNS(SVG, 'svg');
+  for (const [key, value] of Object.entries({ viewBox: '0 0 16 16', width: 16, height: 16, 'aria-hidden': 'true', class: 'icon' })) {
+    drawing.setAttribute(key, value);
+  }
+  const path = document.createElementNS(SVG, 'path');
+  path.setAttribute('d', SHAPES[name]);
+  drawing.append(path);
+  return drawing;
+}
+
+let count = 0;
+
+/** An id that is used once in the page, to tie labels and explanations to fields. */
+export const uniqueId = (prefix = 'id') => `${prefix}-${++count}`;

@@ -1,0 +1,93 @@
+// A plane of an experiment: its grid, what was computed on it so far, and where everything with a name lies.
+
+/** The number of values in a row of a surface's `paths`: x and y. */
+const PAIR = 2;
+
+export class Plane {
+  /** @param answer the JSON of /surface, for any quantity: all quantities share grid, points and paths */
+  constructor(answer) {
+    this.name = answer.plane;
+    this.kind = answer.kind;
+    this.unit = answer.unit;
+    this.note = answer.note;
+    this.x = decoded(answer.x);
+    this.y = decoded(answer.y);
+    this.rows = this.y.length;
+    this.columns = this.x.length;
+    this.points = answer.points;
+    this.distances = answer.distances;
+    this.defining = answer.defining;
+    this.paths = Object.fromEntries(Object.entries(answer.paths).map(([name, pairs]) => [name, columnsOf(decoded(pairs))]));
+    this.done = new Uint8Array(this.rows * this.columns);
+    this.computed = 0;
+    this.grids = new Map();
+  }
+
+  get extent() {
+    return [this.x[this.columns - 1] - this.x[0], this.y[this.rows - 1] - this.y[0]];
+  }
+
+  get complete() {
+    return this.computed === this.done.length;
+  }
+
+  /** The quantities that were recorded, as [split, quantity]. */
+  get quantities() {
+    return [...this.grids.keys()].map((key) => key.split(" "));
+  }
+
+  has(split, quantity) {
+    return this.grids.has(`${split} ${quantity}`);
+  }
+
+  /** The values of a quantity, row by row; NaN where not computed. */
+  grid(split, quantity) {
+    const key = `${split} ${quantity}`;
+    if (!this.grids.has(key)) this.grids.set(key, new Float64Array(this.done.length).fill(NaN));
+    return this.grids.get(key);
+  }
+
+  /** Whether a named point lies visibly off the plane: by more than a hundredth of its width. */
+  isProjected(name) {
+    return (this.distances[name] ?? 0) > 0.01 * Math.max(...this.extent);
+  }
+
+  /** Take in values from an answer of /surface; what tiles brought meanwhile stays. */
+  merge(split, quantity, values, done) {
+    const grid = this.grid(split, quantity);
+    for (let index = 0; index < grid.length; index++) if (done[index]) grid[index] = values[index];
+    return grid;
+  }
+
+  /** Mark points as computed, once all quantities of them are in. */
+  markDone(done) {
+    for (let index = 0; index < done.length; index++) if (done[index]) this.#mark(index);
+  }
+
+  /** Take in a tile: rows and columns with one entry a point, values by split and quantity. */
+  addTile({ rows, columns, values }) {
+    for (const [split, quantities] of Object.entries(values)) {
+      for (const [quantity, list] of Object.entries(quantities)) {
+        const grid = this.grid(split, quantity);
+        list.forEach((value, n) => (grid[rows[n] * this.columns + columns[n]] = Number(value)));
+      }
+    }
+    rows.forEach((row, n) => this.#mark(row * this.columns + columns[n]));
+  }
+
+  #mark(index) {
+    this.computed += 1 - this.done[index];
+    this.done[index] = 1;
+  }
+}
+
+/** An array as the API sends it in JSON: its type, base64 of its little-endian bytes. */
+export function decoded({ dtype, bdata }) {
+  const bytes = Uint8Array.from(atob(bdata), (character) => character.charCodeAt(0));
+  return dtype === "u1" ? bytes : new Float64Array(bytes.buffer);
+}
+
+function columnsOf(pairs) {
+  const count = pairs.length / PAIR;
+  return { x: Float64Array.from({ length: count }, (_, n) => pairs[PAIR * n]), y: Float64Array.from({ length: count }, (_, n) => pairs[PAIR * n + 1]) };
+}

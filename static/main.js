@@ -1,0 +1,128 @@
+/** The frame of the page: which view an address shows, the theme, and what is said about the connection. */
+
+import { api } from './api.js';
+import { element } from './elements.js';
+import { Store } from './store.js';
+import { theme } from './theme.js';
+import { themeSwitch } from './components/theme-switch.js';
+import { problem } from './components/problem.js';
+
+const ROUTES = [
+  { name: 'experiments', path: /^\/$/, load: () => import('./views/experiments.js') },
+  { name: 'new', path: /^\/new$/, load: () => import('./views/new.js') },
+  { name: 'experiment', path: /^\/experiments\/(?<id>[^/]+)$/, load: () => import('./views/experiment.js') },
+  { name: 'compare', path: /^\/compare$/, load: () => import('./views/compare.js') },
+  { name: 'workers', path: /^\/workers$/, load: () => import('./views/workers.js') },
+  { name: 'help', path: /^\/help$/, load: () => import('./views/help.js') },
+];
+const NOTICE_PATIENCE = 600;
+
+const root = document.getElementById('view');
+const announcer = document.getElementById('announcer');
+const store = new Store(() => current?.view?.update?.(store.get()));
+
+/** @type {{path: string, view: {update?: Function, unmount?: Function} | null} | null} */
+let current = null;
+
+/** Says something to those who listen to the page instead of looking at it. */
+function announce(text) {
+  announcer.textContent = '';
+  requestAnimationFrame(() => { announcer.textContent = text; });
+}
+
+/**
+ * Shows the view of a path.
+ * @param {string} path may have a query
+ * @param {Record<string, unknown>} [state] further fields of the query
+ */
+function navigate(path, state = {}) {
+  const address = new URL(path, location.href);
+  for (const [name, value] of Object.entries(state)) {
+    if (value !== null && value !== undefined) address.searchParams.set(name, String(value));
+  }
+  history.pushState(null, '', address);
+  return show({ moved: true });
+}
+
+async function show({ moved = false } = {}) {
+  const path = location.pathname.replace(/(.)\/$/, '$1');
+  if (current?.path === path) {
+    current.view?.update?.(store.get());
+    return;
+  }
+  current?.view?.unmount?.();
+  const mine = { path, view: null };
+  current = mine;
+  const route = ROUTES.find((entry) => entry.path.test(path));
+  mark(route?.name);
+  if (!route) {
+    root.replaceChildren(nothingHere(path));
+  } else {
+    try {
+      const { default: mount } = await route.load();
+      if (current !== mine) return;
+      root.replaceChildren();
+      root.dataset.view = route.name;
+      mine.view = await mount(root, { api, store, params: path.match(route.path).groups ?? {}, navigate, theme, announce });
+      if (current !== mine) mine.view?.unmount?.();
+    } catch (error) {
+      if (current !== mine) return;
+      root.replaceChildren(element('div.page', {}, element('h1', {}, 'This view cannot be shown'), problem(error)));
+    }
+  }
+  if (moved && current === mine) {
+    scrollTo(0, 0);
+    (root.querySelector('h1') ?? root).focus?.({ preventScroll: true });
+    announce(document.title);
+  }
+}
+
+function mark(name) {
+  for (const link of document.querySelectorAll('nav a[data-view]')) {
+    if (link.dataset.view === name) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
+  }
+}
+
+function nothingHere(path) {
+  document.title = 'Not found · Valleyscope';
+  return element('div.page', {},
+    element('h1', { tabIndex: -1 }, 'Nothing here'),
+    element('p', {}, `There is no page at ${path}. `, element('a', { href: '/' }, 'All experiments')));
+}
+
+/** Links within the page change the view without loading the page again. */
+function follow(event) {
+  const link = event.target.closest?.('a[href]');
+  const plain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
+  if (!link || !plain || event.defaultPrevented || link.target || link.hasAttribute('download')) return;
+  const address = new URL(link.href);
+  if (address.origin !== location.origin || address.pathname.startsWith('/api/')) return;
+  if (address.hash && address.pathname === location.pathname) return;
+  if (!ROUTES.some((entry) => entry.path.test(address.pathname))) return;
+  event.preventDefault();
+  navigate(address.href);
+}
+
+function tellOfConnection() {
+  const notice = document.getElementById('notice');
+  let timer = 0;
+  api.connection.addEventListener('change', () => {
+    clearTimeout(timer);
+    if (api.connection.online) {
+      notice.hidden = true;
+      notice.textContent = '';
+    } else {
+      timer = setTimeout(() => {
+        notice.textContent = 'The server does not answer. What you see stays; the page goes on by itself when it is back.';
+        notice.hidden = false;
+      }, NOTICE_PATIENCE);
+    }
+  });
+}
+
+document.addEventListener('click', follow);
+addEventListener('popstate', () => show());
+document.getElementById('tools').append(themeSwitch(theme));
+tellOfConnection();
+show();

@@ -1,0 +1,73 @@
+// Where the labels of named points go: beside their point, inside the frame, clear of each other.
+// The frame is measured in pixels of a small screen, so that what fits there fits everywhere.
+
+import { isBend } from "./sampling.js";
+
+const FRAME = 300;
+const CHARACTER = 6.6;
+const HEIGHT = 20;
+const GAP = 10;
+
+const CANDIDATES = [
+  { anchor: ["center", "bottom"], shift: [0, GAP] },
+  { anchor: ["center", "top"], shift: [0, -GAP] },
+  { anchor: ["left", "bottom"], shift: [GAP / 2, GAP / 2] },
+  { anchor: ["right", "bottom"], shift: [-GAP / 2, GAP / 2] },
+  { anchor: ["left", "top"], shift: [GAP / 2, -GAP / 2] },
+  { anchor: ["right", "top"], shift: [-GAP / 2, -GAP / 2] },
+  { anchor: ["left", "middle"], shift: [GAP, 0] },
+  { anchor: ["right", "middle"], shift: [-GAP, 0] },
+];
+
+/** The named points that lie within the frame. */
+export function shownPoints({ x, y, points }) {
+  const inside = ([across, up]) => across >= x[0] && across <= x[x.length - 1] && up >= y[0] && up <= y[y.length - 1];
+  return Object.fromEntries(Object.entries(points).filter(([, place]) => inside(place)));
+}
+
+/** A label for every named point within the frame: {text, anchor, shift}. */
+export function labelsOf(plane) {
+  const points = shownPoints(plane);
+  const texts = textsOf(Object.keys(points), plane);
+  const [width, height] = plane.extent;
+  const scale = FRAME / Math.max(width, height);
+  const frame = [0, 0, width * scale, height * scale];
+  const places = Object.entries(points).map(([name, [x, y]]) => [name, (x - plane.x[0]) * scale, (y - plane.y[0]) * scale]);
+  const taken = places.map(([, x, y]) => [x - 6, y - 6, x + 6, y + 6]);
+  const chosen = {};
+  places.forEach(([name, x, y], own) => {
+    const others = taken.filter((_, index) => index !== own);
+    const faults = CANDIDATES.map((candidate) => {
+      const box = boxOf(x, y, texts[name], candidate);
+      return { box, candidate, outside: outside(box, frame), overlap: others.reduce((sum, other) => sum + overlap(box, other), 0) };
+    });
+    const best = faults.reduce((a, b) => (b.outside < a.outside || (b.outside === a.outside && b.overlap < a.overlap) ? b : a));
+    taken.push(best.box);
+    chosen[name] = { text: texts[name], ...best.candidate };
+  });
+  return chosen;
+}
+
+function textsOf(names, plane) {
+  const bends = names.filter(isBend);
+  const short = (name) => (bends.length === 1 && name === bends[0] ? "bend" : name);
+  return Object.fromEntries(names.map((name) => [name, plane.isProjected(name) ? `${short(name)} (projected)` : short(name)]));
+}
+
+function boxOf(x, y, text, { anchor, shift }) {
+  const width = CHARACTER * text.length + 8;
+  const left = x + shift[0] - { left: 0, center: width / 2, right: width }[anchor[0]];
+  const bottom = y + shift[1] - { bottom: 0, middle: HEIGHT / 2, top: HEIGHT }[anchor[1]];
+  return [left, bottom, left + width, bottom + HEIGHT];
+}
+
+function outside(box, frame) {
+  const over = [frame[0] - box[0], frame[1] - box[1], box[2] - frame[2], box[3] - frame[3]];
+  return over.reduce((sum, amount) => sum + Math.max(amount, 0), 0);
+}
+
+function overlap(one, other) {
+  const width = Math.min(one[2], other[2]) - Math.max(one[0], other[0]);
+  const height = Math.min(one[3], other[3]) - Math.max(one[1], other[1]);
+  return width > 0 && height > 0 ? width * height : 0;
+}

@@ -1,0 +1,127 @@
+// The colour scale of a surface: logarithmic for losses, percent for errors, clipped where detail ends.
+// The same rules as landscape/figures/scale.py, so that the page and the report show the same picture.
+
+import { significant } from "./numbers.js";
+
+const DECADES = 4;
+const SHARE_SHOWN = 0.9;
+const FLAT = 1e-6;
+
+/** From real values to what is drawn, between `low` and `high` in real values. */
+export class Scale {
+  constructor(quantity, log, low, high, cut = false) {
+    Object.assign(this, { quantity, log, low, high, cut });
+    this.factor = quantity === "error" ? 100 : 1;
+  }
+
+  /** One value as drawn: clipped, then log10 or, for errors, percent; NaN stays NaN. */
+  encode(value) {
+    const clipped = value < this.low ? this.low : value > this.high ? this.high : value;
+    return this.log ? Math.log10(clipped) : clipped * this.factor;
+  }
+
+  get range() {
+    return [this.encode(this.low), this.encode(this.high)];
+  }
+
+  /** Start, end and size of contour levels: a round step, at most `most` of them. */
+  levels(most = 24) {
+    const [low, high] = this.range;
+    const size = roundStep((high - low) / most);
+    return { start: Math.floor(low / size) * size + size, end: high - size / 1e6, size };
+  }
+
+  /** Where the colour bar has ticks, as encoded values, and the real values that stand there. */
+  ticks() {
+    const [low, high] = this.range;
+    const values = this.log ? logTicks(this.low, this.high) : this.#evenTicks(low, high);
+    let kept = values.map((value) => ({ place: this.encode(value), text: this.label(value) }));
+    if (this.cut) {
+      kept = kept.filter(({ place }) => place < high - 0.12 * (high - low));
+      kept.push({ place: high, text: `≥ ${this.label(this.high)}` });
+    }
+    return { tickvals: kept.map(({ place }) => place), ticktext: kept.map(({ text }) => text) };
+  }
+
+  label(value) {
+    return this.quantity === "error" ? `${significant(100 * value)} %` : significant(value);
+  }
+
+  #evenTicks(low, high) {
+    const step = roundStep((high - low) / 5);
+    const first = Math.ceil(low / step - 1e-9);
+    const last = Math.floor(high / step + 1e-9);
+    return Array.from({ length: Math.max(0, last - first + 1) }, (_, n) => ((first + n) * step) / this.factor);
+  }
+}
+
+/** A scale that shows `values` of one or more surfaces, and all of those `along` the paths drawn on them.
+ *
+ * Without a `clip` it ends at the level that nine tenths stay below, or at the highest point of the paths if that is
+ * higher: the ridge between basins is always visible.
+ */
+export function scaleFor(values, quantity, log, clip, along = []) {
+  const logarithmic = log && quantity !== "error";
+  const { finite, overflowed } = finiteOf(values);
+  if (!finite.length) return new Scale(quantity, logarithmic, ...(logarithmic ? [1e-3, 1] : [0, 1]));
+  finite.sort();
+  const lowest = finite[0];
+  const highest = finite[finite.length - 1];
+  let high = clip ?? twoDigitsUp(along.reduce((top, value) => (Number.isFinite(value) ? Math.max(top, value) : top), percentile(finite)));
+  if (clip === null && (high >= highest || (overflowed && highest <= 1.5 * high))) high = highest;
+  let low = lowest;
+  if (logarithmic) {
+    const smallest = lowest > 0 ? lowest : (finite.find((value) => value > 0) ?? 0);
+    low = Math.max(smallest, high / 10 ** DECADES);
+  }
+  if (!(low * (1 + FLAT) < high)) [low, high] = around(high, logarithmic);
+  return new Scale(quantity, logarithmic, low, high, overflowed || highest > high * (1 + 1e-9));
+}
+
+function finiteOf(values) {
+  const finite = new Float64Array(values.length);
+  let count = 0;
+  let overflowed = false;
+  for (const value of values) {
+    if (Number.isFinite(value)) finite[count++] = value;
+    else overflowed ||= value === Infinity;
+  }
+  return { finite: finite.subarray(0, count), overflowed };
+}
+
+/** The level that SHARE_SHOWN of sorted values stay below, interpolated between neighbours. */
+function percentile(sorted) {
+  const place = SHARE_SHOWN * (sorted.length - 1);
+  const below = Math.floor(place);
+  const above = Math.min(below + 1, sorted.length - 1);
+  return Math.max(0, sorted[below] + (place - below) * (sorted[above] - sorted[below]));
+}
+
+function around(value, log) {
+  if (log) return value > 0 ? [value / 10, value] : [1e-3, 1];
+  return [Math.max(value - 0.5, 0), value + 0.5];
+}
+
+/** Powers of ten; where fewer than three fit, also 3, or 2 and 5 between them, or else some round values. */
+function logTicks(low, high) {
+  const first = Math.floor(Math.log10(low));
+  const last = Math.ceil(Math.log10(high));
+  for (const digits of [[1], [1, 3], [1, 2, 5]]) {
+    const ticks = [];
+    for (let power = first; power <= last; power++) for (const digit of digits) ticks.push(Number(`${digit}e${power}`));
+    const inside = ticks.filter((tick) => tick >= low * (1 - 1e-9) && tick <= high * (1 + 1e-9));
+    if (inside.length >= 3) return inside;
+  }
+  return [0, 1, 2, 3].map((n) => low * (high / low) ** (n / 3));
+}
+
+function roundStep(step) {
+  const power = 10 ** Math.floor(Math.log10(step));
+  return [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((round) => round >= step * (1 - 1e-9));
+}
+
+function twoDigitsUp(value) {
+  if (value <= 0) return value;
+  const unit = 10 ** (Math.floor(Math.log10(value)) - 1);
+  return Math.ceil(value / unit - 1e-9) * unit;
+}

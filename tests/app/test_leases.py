@@ -1,0 +1,143 @@
+"""Leases tell the living from the dead, and the reaper robs nobody who lives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from dbos import DBOS
+
+from app.database import Database, lock_key
+from app.jobs import GPU, Jobs
+from app.leases import hold_lease, take_lease
+from app.reaper import GRACE_SECONDS, Reaper
+from app.roster import Member, process_ids
+from tests.app.databases import database  # noqa: F401
+
+_HOLDER = """
+import sys, threading
+from app.database import Database
+from app.roster import Member
+member = Member(Database(sys.argv[1]), "worker")
+print(member.id, flush=True)
+threading.Event().wait()
+"""
+
+
+@contextmanager
+def another_process(database: Database) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A process on the roster that does nothing but live."""
+    url = database.engine.url.render_as_string(hide_password=False)
+    command = [sys.executable, "-c", _HOLDER, url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def is_free(database: Database, name: str) -> bool:
+    with take_lease(database, name) as free:
+        return free
+
+
+def until_free(database: Database, name: str) -> float:
+    began = time.monotonic()
+    while not is_free(database, name):
+        assert time.monotonic() - began < 10
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+@pytest.fixture
+def reaper(database: Database) -> Iterator[Reaper]:  # noqa: F811
+    url = database.engine.url.render_as_string(hide_password=False)
+    DBOS.migrate(url)
+    member = Member(database, "api")
+    jobs = Jobs(database, member.id, GPU, lambda *_: None)
+    jobs.connect()
+    until = time.monotonic() + 10
+    while not member.lease.settled and time.monotonic() < until:
+        time.sleep(0.05)
+    yield Reaper(database, jobs, member)
+    member.lease.release()
+
+
+def test_a_lease_is_held_until_its_owner_is_killed(database: Database) -> None:  # noqa: F811
+    with another_process(database) as (process, name):
+        assert not is_free(database, name)
+        process.kill()
+        assert until_free(database, name) < 2.0
+
+
+def test_a_process_that_is_stopped_keeps_its_lease(database: Database) -> None:  # noqa: F811
+    with another_process(database) as (process, name):
+        os.kill(process.pid, signal.SIGSTOP)
+        time.sleep(0.5)
+        assert not is_free(database, name)
+        os.kill(process.pid, signal.SIGCONT)
+
+
+def test_a_released_lease_is_free(database: Database) -> None:  # noqa: F811
+    lease = hold_lease(database, "mine")
+    assert not is_free(database, "mine")
+    lease.release()
+    assert is_free(database, "mine")
+
+
+def test_a_lease_comes_back_after_the_server_has_dropped_it(database: Database) -> None:  # noqa: F811
+    if database.sqlite:
+        return  # the kernel does not drop locks of the living
+    lease = hold_lease(database, "mine")
+    key = lock_key("mine") & (2**64 - 1)
+    with database.write() as connection:
+        holders = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE classid = :high AND objid = :low"
+        connection.execute(sa.text(holders), {"high": key >> 32, "low": key & (2**32 - 1)})
+    assert is_free(database, "mine")
+    assert not lease.settled
+    deadline = time.monotonic() + 10
+    while is_free(database, "mine"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    lease.release()
+
+
+def test_the_dead_are_struck_off_after_the_grace_and_the_living_stay(database: Database, reaper: Reaper) -> None:  # noqa: F811
+    with another_process(database) as (living, alive), another_process(database) as (dying, dead):
+        os.kill(living.pid, signal.SIGSTOP)
+        dying.kill()
+        until_free(database, dead)
+        began = time.monotonic()
+        while dead in ids(database):
+            reaper.look()
+            assert time.monotonic() - began < GRACE_SECONDS + 2
+            time.sleep(0.05)
+        assert time.monotonic() - began >= GRACE_SECONDS
+        assert alive in ids(database)
+
+
+def test_whoever_comes_back_within_the_grace_is_not_robbed(database: Database, reaper: Reaper) -> None:  # noqa: F811
+    member = Member(database, "worker")
+    member.lease.release()
+    reaper.look()
+    lease = hold_lease(database, member.id)
+    began = time.monotonic()
+    while time.monotonic() - began < GRACE_SECONDS + 0.5:
+        reaper.look()
+        time.sleep(0.1)
+    assert member.id in ids(database)
+    lease.release()
+
+
+def ids(database: Database) -> list[str]:  # noqa: F811
+    with database.read() as connection:
+        return process_ids(connection)
