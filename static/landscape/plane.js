@@ -33,7 +33,7 @@ export class Plane {
 
   /** The quantities that were recorded, as [split, quantity]. */
   get quantities() {
-    return [...this.grids.keys()].map((key) => key.split(" "));
+    return [...this.grids.keys()].map((key) => key.split(' '));
   }
 
   has(split, quantity) {
@@ -84,7 +84,7 @@ export class Plane {
 /** An array as the API sends it in JSON: its type, base64 of its little-endian bytes. */
 export function decoded({ dtype, bdata }) {
   const bytes = Uint8Array.from(atob(bdata), (character) => character.charCodeAt(0));
-  return dtype === "u1" ? bytes : new Float64Array(bytes.buffer);
+  return dtype === 'u1' ? bytes : new Float64Array(bytes.buffer);
 }
 
 function columnsOf(pairs) {

@@ -1,14 +1,14 @@
 // The contour of a plane: the surface from above, with its minima, curve, lines and trajectories.
 
-import { MAPS, coloursOf } from "./colours.js";
-import { labelsOf, shownPoints } from "./labels.js";
-import { coarseLattice, isBend, range, sample, straightLines } from "./sampling.js";
-import { scaleFor } from "./scale.js";
-import { OUTLINE, axis, baseLayout, inks } from "./theme.js";
+import { MAPS, coloursOf } from './colours.js';
+import { labelsOf, shownPoints } from './labels.js';
+import { coarseLattice, isBend, range, sample, straightLines } from './sampling.js';
+import { scaleFor } from './scale.js';
+import { OUTLINE, axis, baseLayout, inks } from './theme.js';
 
 const FINE = 161;
-const TRAJECTORY = "trajectory:";
-const LYING_BAR = { orientation: "h", x: 0.5, xanchor: "center", y: 1, yanchor: "bottom", len: 1, thickness: 8, xpad: 0, ypad: 6, tickangle: 0 };
+const TRAJECTORY = 'trajectory:';
+const LYING_BAR = { orientation: 'h', x: 0.5, xanchor: 'center', y: 1, yanchor: 'bottom', len: 1, thickness: 8, xpad: 0, ypad: 6, tickangle: 0 };
 
 /** A figure {data, layout} of one quantity on a plane, equal units on both axes.
  *
@@ -19,17 +19,17 @@ export function contourFigure(plane, view) {
   const { traces, annotations, images, xaxis, yaxis } = contourParts(plane, view);
   const margin = view.narrow ? { l: 48, r: 24, t: 56, b: 44 } : { l: 52, r: 76, t: 8, b: 48 };
   const layout = { ...baseLayout(view.mode), margin, hovermode: false, annotations, images, xaxis, yaxis };
-  return { data: traces, layout: { ...layout, dragmode: view.narrow ? false : "zoom" } };
+  return { data: traces, layout: { ...layout, dragmode: view.narrow ? false : 'zoom' } };
 }
 
 /** Traces, annotations, images and axes of a contour, on the axes x<suffix> and y<suffix>. */
-export function contourParts(plane, view, suffix = "") {
+export function contourParts(plane, view, suffix = '') {
   const scale = view.scale ?? surfaceScale(plane, view);
   const values = plane.grid(view.split, view.value);
   const where = { xaxis: `x${suffix}`, yaxis: `y${suffix}`, hoverinfo: "skip", showlegend: false };
   const paint = paintOf(plane, view.colours);
   const traces = [...surface(plane, values, scale, view), ...paths(plane, paint), ...points(plane, paint)];
-  const frame = { constrain: "domain", showgrid: false, mirror: true };
+  const frame = { constrain: 'domain', showgrid: false, mirror: true };
   const across = view.zoom?.x ?? [plane.x[0], plane.x[plane.columns - 1]];
   const up = view.zoom?.y ?? [plane.y[0], plane.y[plane.rows - 1]];
   return {
@@ -71,8 +71,8 @@ function surface(plane, values, scale, view) {
     const lines = contourLines(plane, heights, range(plane.rows, thin), range(plane.columns, thin), scale);
     if (thin === 1) return [{ ...lines, ...style }];
     // Contours of a fine grid take plotly.js too long for a live page; lines need no more than every few points.
-    const quiet = { contours: { ...lines.contours, coloring: "none" }, showscale: false };
-    return [cells(plane, heights, rows, columns, { ...style, zsmooth: "fast" }), { ...lines, ...quiet }];
+    const quiet = { contours: { ...lines.contours, coloring: 'none' }, showscale: false };
+    return [cells(plane, heights, rows, columns, { ...style, zsmooth: 'fast' }), { ...lines, ...quiet }];
   }
   const lattice = coarseLattice(plane);
   const coarse = lattice ? [cells(plane, heights, lattice.rows, lattice.columns, style)] : [];
@@ -100,15 +100,15 @@ function encoded(plane, values, scale) {
 
 function contourLines(plane, heights, rows, columns, scale) {
   return {
-    type: "contour",
+    type: 'contour',
     ...gridOf(plane, heights, rows, columns),
-    contours: { ...scale.levels(), coloring: "heatmap" },
-    line: { width: 0.6, color: "rgba(255,255,255,0.3)" },
+    contours: { ...scale.levels(), coloring: 'heatmap' },
+    line: { width: 0.6, color: 'rgba(255,255,255,0.3)' },
   };
 }
 
 function cells(plane, heights, rows, columns, style) {
-  return { type: "heatmap", ...gridOf(plane, heights, rows, columns), hoverongaps: false, ...style };
+  return { type: 'heatmap', ...gridOf(plane, heights, rows, columns), hoverongaps: false, ...style };
 }
 
 /** Coordinates and heights of some rows and columns, as typed arrays that plotly.js reads without copying. */
@@ -124,29 +124,29 @@ function paths(plane, paint) {
   const lines = straightLines(plane, 2).flatMap(({ x, y, start, end }) => outlined(x, y, `straight line from ${start} to ${end}`, "6px,5px", 1.6));
   const others = Object.entries(plane.paths).flatMap(([name, { x, y }]) => {
     if (!name.startsWith(TRAJECTORY)) return outlined(x, y, `curve ${name}`, "solid", 2.6);
-    const colour = paint[name.slice(TRAJECTORY.length)] ?? "#ffffff";
-    const marker = { size: 4.5, color: colour, line: { color: "#ffffff", width: 0.8 } };
-    return [{ type: "scatter", x, y, name, mode: "lines+markers", line: { color: "rgba(255,255,255,0.8)", width: 1.2 }, marker }];
+    const colour = paint[name.slice(TRAJECTORY.length)] ?? '#ffffff';
+    const marker = { size: 4.5, color: colour, line: { color: '#ffffff', width: 0.8 } };
+    return [{ type: 'scatter', x, y, name, mode: 'lines+markers', line: { color: 'rgba(255,255,255,0.8)', width: 1.2 }, marker }];
   });
   return [...lines, ...others];
 }
 
 function outlined(x, y, name, dash, width) {
-  const shared = { type: "scatter", x, y, mode: "lines", name };
+  const shared = { type: 'scatter', x, y, mode: 'lines', name };
   return [
     { ...shared, line: { color: OUTLINE, width: width + 1.8, dash } },
-    { ...shared, line: { color: "#ffffff", width, dash } },
+    { ...shared, line: { color: '#ffffff', width, dash } },
   ];
 }
 
 function points(plane, paint) {
   return Object.entries(shownPoints(plane)).map(([name, [x, y]]) => {
-    const colour = paint[name] ?? "#ffffff";
-    const shape = isBend(name) ? { size: 9, symbol: "diamond" } : { size: 12, symbol: "circle" };
+    const colour = paint[name] ?? '#ffffff';
+    const shape = isBend(name) ? { size: 9, symbol: 'diamond' } : { size: 12, symbol: 'circle' };
     const fill = plane.isProjected(name)
-      ? { color: "rgba(255,255,255,0.9)", line: { color: colour, width: 2.5 } }
-      : { color: colour, line: { color: isBend(name) ? OUTLINE : "#ffffff", width: 1.8 } };
-    return { type: "scatter", x: [x], y: [y], name, mode: "markers", marker: { ...shape, ...fill } };
+      ? { color: 'rgba(255,255,255,0.9)', line: { color: colour, width: 2.5 } }
+      : { color: colour, line: { color: isBend(name) ? OUTLINE : '#ffffff', width: 1.8 } };
+    return { type: 'scatter', x: [x], y: [y], name, mode: 'markers', marker: { ...shape, ...fill } };
   });
 }
 
@@ -188,7 +188,7 @@ function hatching(plane, mode, suffix) {
     y: plane.y[plane.rows - 1],
     sizex: width,
     sizey: height,
-    sizing: "stretch",
-    layer: "below",
+    sizing: 'stretch',
+    layer: 'below',
   };
 }

@@ -1,7 +1,7 @@
 // Where the labels of named points go: beside their point, inside the frame, clear of each other.
 // The frame is measured in pixels of a small screen, so that what fits there fits everywhere.
 
-import { isBend } from "./sampling.js";
+import { isBend } from './sampling.js';
 
 const FRAME = 300;
 const CHARACTER = 6.6;
@@ -9,14 +9,14 @@ const HEIGHT = 20;
 const GAP = 10;
 
 const CANDIDATES = [
-  { anchor: ["center", "bottom"], shift: [0, GAP] },
-  { anchor: ["center", "top"], shift: [0, -GAP] },
-  { anchor: ["left", "bottom"], shift: [GAP / 2, GAP / 2] },
-  { anchor: ["right", "bottom"], shift: [-GAP / 2, GAP / 2] },
-  { anchor: ["left", "top"], shift: [GAP / 2, -GAP / 2] },
-  { anchor: ["right", "top"], shift: [-GAP / 2, -GAP / 2] },
-  { anchor: ["left", "middle"], shift: [GAP, 0] },
-  { anchor: ["right", "middle"], shift: [-GAP, 0] },
+  { anchor: ['center', 'bottom'], shift: [0, GAP] },
+  { anchor: ['center', 'top'], shift: [0, -GAP] },
+  { anchor: ['left', 'bottom'], shift: [GAP / 2, GAP / 2] },
+  { anchor: ['right', 'bottom'], shift: [-GAP / 2, GAP / 2] },
+  { anchor: ['left', 'top'], shift: [GAP / 2, -GAP / 2] },
+  { anchor: ['right', 'top'], shift: [-GAP / 2, -GAP / 2] },
+  { anchor: ['left', 'middle'], shift: [GAP, 0] },
+  { anchor: ['right', 'middle'], shift: [-GAP, 0] },
 ];
 
 /** The named points that lie within the frame. */
@@ -50,7 +50,7 @@ export function labelsOf(plane) {
 
 function textsOf(names, plane) {
   const bends = names.filter(isBend);
-  const short = (name) => (bends.length === 1 && name === bends[0] ? "bend" : name);
+  const short = (name) => (bends.length === 1 && name === bends[0] ? 'bend' : name);
   return Object.fromEntries(names.map((name) => [name, plane.isProjected(name) ? `${short(name)} (projected)` : short(name)]));
 }
 

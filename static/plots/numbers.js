@@ -1,26 +1,26 @@
 // Numbers for people: losses with three significant digits, shares in percent with one decimal.
 
-export const MISSING = "–";
+export const MISSING = '–';
 
 /** `value` with so many significant digits, without an exponent where a person would write none. */
 export function significant(value, digits = 3) {
   if (value === null || value === undefined || Number.isNaN(value)) return MISSING;
-  if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
-  if (value === 0) return "0";
+  if (!Number.isFinite(value)) return value > 0 ? '∞' : '−∞';
+  if (value === 0) return '0';
   const size = Math.abs(value);
-  if (size >= 1e6 || size < 1e-5) return value.toExponential(digits - 1).replace("e+", "e");
+  if (size >= 1e6 || size < 1e-5) return value.toExponential(digits - 1).replace('e+', 'e');
   return trimmed(value.toPrecision(digits));
 }
 
 /** A loss in nats: three significant digits, zeros kept, so that columns line up. */
 export function lossText(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return MISSING;
-  if (!Number.isFinite(value)) return "∞";
-  if (Math.abs(value) < 5e-7) return "0.000";
-  if (Math.abs(value) >= 1e6) return value.toExponential(2).replace("e+", "e");
-  if (Math.abs(value) >= 100) return Math.round(value).toLocaleString("en");
+  if (!Number.isFinite(value)) return '∞';
+  if (Math.abs(value) < 5e-7) return '0.000';
+  if (Math.abs(value) >= 1e6) return value.toExponential(2).replace('e+', 'e');
+  if (Math.abs(value) >= 100) return Math.round(value).toLocaleString('en');
   const text = value.toPrecision(3);
-  return text.includes("e") ? Number(text).toFixed(8).replace(/0+$/, "") : text;
+  return text.includes('e') ? Number(text).toFixed(8).replace(/0+$/, '') : text;
 }
 
 /** A barrier in nats, to the thousandth. */
@@ -35,7 +35,7 @@ export function percentText(value) {
 
 /** A loss or an error, as its kind is shown. */
 export function valueText(quantity, value) {
-  return quantity === "error" ? percentText(value) : lossText(value);
+  return quantity === 'error' ? percentText(value) : lossText(value);
 }
 
 /** "1 min 12 s" for 72. */
@@ -49,7 +49,7 @@ export function durationText(seconds) {
 }
 
 export function sizeText(bytes) {
-  if (bytes === null || bytes === undefined) return "";
+  if (bytes === null || bytes === undefined) return '';
   if (bytes < 1000) return `${bytes} B`;
   return bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
@@ -60,5 +60,5 @@ export function fromJson(value) {
 }
 
 function trimmed(text) {
-  return text.includes(".") && !text.includes("e") ? text.replace(/\.?0+$/, "") : text;
+  return text.includes('.') && !text.includes('e') ? text.replace(/\.?0+$/, '') : text;
 }

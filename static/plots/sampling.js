@@ -39,7 +39,7 @@ export function nearest(axis, coordinate) {
 }
 
 export function isBend(name) {
-  return name === "bend" || name.slice(name.lastIndexOf(".") + 1).startsWith("bend");
+  return name === 'bend' || name.slice(name.lastIndexOf('.') + 1).startsWith('bend');
 }
 
 /** The segments between the minima that span the plane: {start, end, x, y}, with as many points as a profile has. */

@@ -1,7 +1,7 @@
 // The colour scale of a surface: logarithmic for losses, percent for errors, clipped where detail ends.
 // The same rules as landscape/figures/scale.py, so that the page and the report show the same picture.
 
-import { significant } from "./numbers.js";
+import { significant } from './numbers.js';
 
 const DECADES = 4;
 const SHARE_SHOWN = 0.9;
@@ -11,7 +11,7 @@ const FLAT = 1e-6;
 export class Scale {
   constructor(quantity, log, low, high, cut = false) {
     Object.assign(this, { quantity, log, low, high, cut });
-    this.factor = quantity === "error" ? 100 : 1;
+    this.factor = quantity === 'error' ? 100 : 1;
   }
 
   /** One value as drawn: clipped, then log10 or, for errors, percent; NaN stays NaN. */
@@ -61,7 +61,7 @@ export class Scale {
  * higher: the ridge between basins is always visible.
  */
 export function scaleFor(values, quantity, log, clip, along = []) {
-  const logarithmic = log && quantity !== "error";
+  const logarithmic = log && quantity !== 'error';
   const { finite, overflowed } = finiteOf(values);
   if (!finite.length) return new Scale(quantity, logarithmic, ...(logarithmic ? [1e-3, 1] : [0, 1]));
   finite.sort();

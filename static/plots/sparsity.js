@@ -1,6 +1,6 @@
 // Which layers of which minimum are sparse: kept (pale) and zero (filled) groups, one bar a layer and minimum.
 
-import { axis, baseLayout, inks } from "./theme.js";
+import { axis, baseLayout, inks } from './theme.js';
 
 const BAR = 18;
 
@@ -9,18 +9,18 @@ export function sparsityFigure(minima, { mode, colours, narrow }) {
   const shown = minima.filter(({ layers }) => layers.length);
   const names = [...new Set(shown.flatMap(({ layers }) => layers.map(({ name }) => name)))];
   const data = shown.flatMap(({ name, layers }) => bars(name, layers, colours[name], inks(mode).muted));
-  const ticks = { autorange: "reversed", showgrid: false, ticks: "", type: "category" };
+  const ticks = { autorange: 'reversed', showgrid: false, ticks: '', type: 'category' };
   const layout = {
     ...baseLayout(mode),
     margin: { l: 56, r: 12, t: 4, b: 44 },
-    barmode: "group",
+    barmode: 'group',
     bargap: 0.28,
     bargroupgap: 0.12,
     height: 52 + names.length * (shown.length * BAR + 14),
-    hovermode: "closest",
+    hovermode: 'closest',
     dragmode: false,
-    xaxis: axis(mode, "groups that are zero", { range: [0, 1], tickformat: ".0%", nticks: narrow ? 5 : 6 }),
-    yaxis: axis(mode, "", ticks),
+    xaxis: axis(mode, 'groups that are zero', { range: [0, 1], tickformat: '.0%', nticks: narrow ? 5 : 6 }),
+    yaxis: axis(mode, '', ticks),
   };
   return { data, layout };
 }
@@ -28,9 +28,9 @@ export function sparsityFigure(minima, { mode, colours, narrow }) {
 function bars(name, layers, color, ink) {
   const zero = layers.map(({ zero_groups, groups }) => (groups ? zero_groups / groups : 0));
   const shared = {
-    type: "bar",
+    type: 'bar',
     y: layers.map((layer) => layer.name),
-    orientation: "h",
+    orientation: 'h',
     offsetgroup: name,
     customdata: layers.map(({ zero_groups, groups }) => [zero_groups, groups]),
     hovertemplate: `<b>%{y}</b>, ${name}<br>%{customdata[0]} of %{customdata[1]} groups are zero<extra></extra>`,
@@ -40,9 +40,9 @@ function bars(name, layers, color, ink) {
     base: zero,
     marker: { color, opacity: 0.18 },
     text: layers.map(({ zero_groups, groups }) => `${zero_groups} of ${groups}`),
-    textposition: "inside",
-    insidetextanchor: "end",
-    constraintext: "none",
+    textposition: 'inside',
+    insidetextanchor: 'end',
+    constraintext: 'none',
     textfont: { size: 10, color: ink },
   };
   return [

@@ -1,15 +1,15 @@
 // The surface of a plane in three dimensions, its height the value on the scale of the contour.
 
-import { MAPS } from "./colours.js";
-import { gridOf, paintOf, surfaceScale } from "./contour.js";
-import { labelsOf, shownPoints } from "./labels.js";
-import { coarseLattice, isBend, range, sample, straightLines } from "./sampling.js";
-import { baseLayout, inks, sceneAxis } from "./theme.js";
+import { MAPS } from './colours.js';
+import { gridOf, paintOf, surfaceScale } from './contour.js';
+import { labelsOf, shownPoints } from './labels.js';
+import { coarseLattice, isBend, range, sample, straightLines } from './sampling.js';
+import { baseLayout, inks, sceneAxis } from './theme.js';
 
 const HEIGHT = 0.6;
 const LIFT = 0.012;
 const FINEST = 201;
-const TRAJECTORY = "trajectory:";
+const TRAJECTORY = 'trajectory:';
 
 export const CAMERA = { eye: { x: -0.8, y: -1.4, z: 1.5 }, center: { x: 0, y: 0, z: -0.2 }, up: { x: 0, y: 0, z: 1 } };
 
@@ -45,7 +45,7 @@ function relief(plane, heights, scale, view) {
   const columns = lattice?.columns ?? range(plane.columns, thin);
   const [cmin, cmax] = scale.range;
   return {
-    type: "surface",
+    type: 'surface',
     ...gridOf(plane, heights, rows, columns),
     colorscale: MAPS[scale.quantity],
     cmin,
@@ -54,26 +54,26 @@ function relief(plane, heights, scale, view) {
     colorbar: { ...scale.ticks(), thickness: 12, outlinewidth: 0, len: 0.7, tickfont: { size: 11, color: inks(view.mode).muted } },
     lighting: { ambient: 0.75, diffuse: 0.5, specular: 0.05, roughness: 0.9 },
     contours: { x: { highlight: false }, y: { highlight: false }, z: { highlight: false } },
-    hoverinfo: "none",
+    hoverinfo: 'none',
   };
 }
 
 function lines(plane, view, at) {
   const paint = paintOf(plane, view.colours);
-  const straight = straightLines(plane).map(({ x, y }) => ({ x, y, color: "#ffffff", width: 3, dash: "dash" }));
+  const straight = straightLines(plane).map(({ x, y }) => ({ x, y, color: '#ffffff', width: 3, dash: 'dash' }));
   const others = Object.entries(plane.paths).map(([name, { x, y }]) =>
     name.startsWith(TRAJECTORY)
-      ? { x, y, color: paint[name.slice(TRAJECTORY.length)] ?? "#ffffff", width: 3, dash: "solid" }
-      : { x, y, color: "#ffffff", width: 6, dash: "solid" },
+      ? { x, y, color: paint[name.slice(TRAJECTORY.length)] ?? '#ffffff', width: 3, dash: 'solid' }
+      : { x, y, color: '#ffffff', width: 6, dash: 'solid' },
   );
   return [...straight, ...others].map(({ x, y, ...line }) => ({
-    type: "scatter3d",
+    type: 'scatter3d',
     x,
     y,
     z: Array.from(x, (across, n) => at(across, y[n])),
-    mode: "lines",
+    mode: 'lines',
     line,
-    hoverinfo: "skip",
+    hoverinfo: 'skip',
   }));
 }
 
@@ -84,9 +84,9 @@ function pointMarks(plane, view, at) {
   return Object.entries(shownPoints(plane)).flatMap(([name, [x, y]]) => {
     const z = at(x, y);
     if (plane.isProjected(name) || !Number.isFinite(z)) return [];
-    const shape = isBend(name) ? { size: 4, symbol: "diamond" } : { size: 6, symbol: "circle" };
-    const marker = { ...shape, color: paint[name] ?? "#ffffff", line: { color: "#ffffff", width: 1.5 } };
-    const trace = { type: "scatter3d", x: [x], y: [y], z: [z], mode: "markers", marker, hoverinfo: "skip" };
+    const shape = isBend(name) ? { size: 4, symbol: 'diamond' } : { size: 6, symbol: 'circle' };
+    const marker = { ...shape, color: paint[name] ?? '#ffffff', line: { color: '#ffffff', width: 1.5 } };
+    const trace = { type: 'scatter3d', x: [x], y: [y], z: [z], mode: 'markers', marker, hoverinfo: 'skip' };
     const style = { bgcolor: ink.pill, bordercolor: paint[name] ?? ink.axis, borderwidth: 1, borderpad: 2, showarrow: false };
     return [{ trace, label: { x, y, z, text: labels[name].text, yshift: 18, font: { size: 11, color: ink.text }, ...style } }];
   });
@@ -100,13 +100,13 @@ function sceneOf(plane, scale, view, annotations) {
   const { tickvals, ticktext } = scale.ticks();
   const eye = view.camera ?? (view.narrow ? scaled(CAMERA.eye, 1.3) : CAMERA.eye);
   return {
-    aspectmode: "manual",
+    aspectmode: 'manual',
     aspectratio: { x: (1.3 * width) / longest, y: (1.3 * depth) / longest, z: HEIGHT },
     camera: { ...CAMERA, eye },
-    dragmode: "turntable",
+    dragmode: 'turntable',
     xaxis: sceneAxis(view.mode, plane.unit, { range: across, nticks: 6 }),
     yaxis: sceneAxis(view.mode, plane.unit, { range: up, nticks: 6 }),
-    zaxis: sceneAxis(view.mode, scale.quantity === "error" ? "error" : "loss, nats", { tickvals, ticktext }),
+    zaxis: sceneAxis(view.mode, scale.quantity === 'error' ? 'error' : 'loss, nats', { tickvals, ticktext }),
     annotations,
   };
 }

@@ -3,13 +3,13 @@
 export const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
 
 /** A dark outline that makes white lines legible on bright colours. */
-export const OUTLINE = "rgba(12,14,18,0.75)";
+export const OUTLINE = 'rgba(12,14,18,0.75)';
 
 export const CONFIG = {
   displaylogo: false,
   showSendToCloud: false,
   showLink: false,
-  plotlyServerURL: "",
+  plotlyServerURL: '',
   responsive: false,
   doubleClick: false,
   displayModeBar: false,
@@ -18,24 +18,24 @@ export const CONFIG = {
 
 const INKS = {
   light: {
-    text: "#1f2328",
-    muted: "#59636e",
-    grid: "#e7eaee",
-    axis: "#8d96a0",
-    panel: "#ffffff",
-    pill: "rgba(255,255,255,0.88)",
-    empty: "#eceef1",
-    hatch: "#cfd4da",
+    text: '#1f2328',
+    muted: '#59636e',
+    grid: '#e7eaee',
+    axis: '#8d96a0',
+    panel: '#ffffff',
+    pill: 'rgba(255,255,255,0.88)',
+    empty: '#eceef1',
+    hatch: '#cfd4da',
   },
   dark: {
-    text: "#e6e9ed",
-    muted: "#9da7b3",
-    grid: "#2b323b",
-    axis: "#68727e",
-    panel: "#12161b",
-    pill: "rgba(18,22,27,0.82)",
-    empty: "#20262d",
-    hatch: "#363e48",
+    text: '#e6e9ed',
+    muted: '#9da7b3',
+    grid: '#2b323b',
+    axis: '#68727e',
+    panel: '#12161b',
+    pill: 'rgba(18,22,27,0.82)',
+    empty: '#20262d',
+    hatch: '#363e48',
   },
 };
 
@@ -48,13 +48,13 @@ export function baseLayout(mode) {
   const ink = inks(mode);
   return {
     font: { family: FONT, size: 12, color: ink.text },
-    paper_bgcolor: "rgba(0,0,0,0)",
-    plot_bgcolor: "rgba(0,0,0,0)",
+    paper_bgcolor: 'rgba(0,0,0,0)',
+    plot_bgcolor: 'rgba(0,0,0,0)',
     margin: { l: 56, r: 16, t: 12, b: 48 },
     showlegend: false,
-    hoverlabel: { bgcolor: ink.panel, bordercolor: ink.axis, font: { family: FONT, size: 12, color: ink.text }, align: "left" },
-    legend: { font: { size: 11, color: ink.text }, bgcolor: "rgba(0,0,0,0)" },
-    dragmode: "zoom",
+    hoverlabel: { bgcolor: ink.panel, bordercolor: ink.axis, font: { family: FONT, size: 12, color: ink.text }, align: 'left' },
+    legend: { font: { size: 11, color: ink.text }, bgcolor: 'rgba(0,0,0,0)' },
+    dragmode: 'zoom',
   };
 }
 
@@ -65,7 +65,7 @@ export function axis(mode, title, more = {}) {
     gridcolor: ink.grid,
     linecolor: ink.axis,
     tickcolor: ink.axis,
-    ticks: "outside",
+    ticks: 'outside',
     ticklen: 4,
     tickfont: { size: 11, color: ink.muted },
     title: { text: title, standoff: 8, font: { size: 12, color: ink.muted } },

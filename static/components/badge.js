@@ -1,0 +1,32 @@
+import { element, icon } from '../elements.js';
+
+/** What a state or a verdict looks like: never by colour alone. */
+const LOOKS = {
+  'one basin': ['good', 'check'],
+  'joined by a curve only': ['warn', 'arc'],
+  separate: ['bad', 'split'],
+  undecided: ['soft', 'question'],
+  queued: ['soft', 'wait'],
+  running: ['live', 'play'],
+  cancelling: ['soft', 'stop'],
+  done: ['good', 'check'],
+  failed: ['bad', 'cross'],
+  cancelled: ['soft', 'stop'],
+  idle: ['soft', 'wait'],
+  busy: ['live', 'play'],
+};
+
+/**
+ * A badge with icon and text.
+ * @param {string} kind a verdict, or a state
+ */
+export function badge(kind) {
+  const [tone, shape] = LOOKS[kind] ?? ['soft', 'question'];
+  return element('span.badge', { 'data-tone': tone, 'data-kind': kind }, icon(shape), element('span', {}, kind));
+}
+
+/** The badge of an experiment: its verdict when it has one and is done, else its state. */
+export function experimentBadge(experiment) {
+  if (experiment.state === 'done' && experiment.verdict_kind) return badge(experiment.verdict_kind);
+  return badge(experiment.stage === 'cancelling' ? 'cancelling' : experiment.state);
+}

@@ -1,0 +1,35 @@
+import { element } from '../elements.js';
+
+/**
+ * A table, scrolling sideways in a narrow page.
+ * @param {{caption?: string, columns: {title: string, number?: boolean}[], rows: (Node | string | number)[][]}} content
+ */
+export function dataTable({ caption, columns, rows }) {
+  const align = (index) => (columns[index].number ? 'number' : null);
+  return element('div.scroll', { tabIndex: 0, role: 'region', 'aria-label': caption ?? 'table' },
+    element('table', {},
+      caption ? element('caption.unseen', {}, caption) : null,
+      element('thead', {}, element('tr', {}, columns.map(({ title }, index) => element('th', { scope: 'col', class: align(index) }, title)))),
+      element('tbody', {}, rows.map((row) => element('tr', {}, row.map((cell, index) => element('td', { class: align(index) }, cell)))))));
+}
+
+/**
+ * A button that shows the numbers behind a plot, made when they are first wanted.
+ * @param {() => {caption: string, columns: object[], rows: object[][]}} content
+ */
+export function tableToggle(content) {
+  const place = element('div.behind', { hidden: true });
+  const button = element('button.plain', { type: 'button', 'aria-expanded': 'false', onclick: toggle }, 'Table');
+  return { button, place, refresh: () => { if (!place.hidden) show(); } };
+
+  function toggle() {
+    place.hidden = !place.hidden;
+    button.setAttribute('aria-expanded', String(!place.hidden));
+    if (place.hidden) place.replaceChildren();
+    else show();
+  }
+
+  function show() {
+    place.replaceChildren(dataTable(content()));
+  }
+}

@@ -1,0 +1,70 @@
+/** Numbers and times for people. */
+
+const DASH = '–';
+
+const missing = (value) => value === null || value === undefined || Number.isNaN(Number(value));
+
+/** A loss with three significant digits: 0.470, 123, ∞. */
+export function loss(value) {
+  if (missing(value)) return DASH;
+  const number = Number(value);
+  if (!Number.isFinite(number)) return number > 0 ? '∞' : '-∞';
+  if (Math.abs(number) < 5e-7) return '0.000';
+  return Math.abs(number) >= 100 ? Math.round(number).toLocaleString('en') : plainPrecision(number, 3);
+}
+
+/** A share in percent with one decimal: 98.6 %. */
+export const percent = (share) => (missing(share) ? DASH : `${(100 * Number(share)).toFixed(1)} %`);
+
+/** Three significant digits without an exponent where that is short: 0.000168, 1.66, 2.5e-9. */
+export function plainPrecision(number, digits) {
+  const text = Number(number).toPrecision(digits);
+  return Math.abs(number) >= 1e-4 && Math.abs(number) < 1e6 ? Number(text).toFixed(decimals(Number(text), digits)) : text;
+}
+
+function decimals(number, digits) {
+  return number === 0 ? digits - 1 : Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(number))));
+}
+
+/** A span of time: 8 s, 1 min 12 s, 3 h 05 min, 2 days. */
+export function duration(seconds) {
+  if (missing(seconds)) return DASH;
+  const whole = Math.max(0, Math.round(Number(seconds)));
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, '0')} s`;
+  if (whole < 172_800) return `${Math.floor(whole / 3600)} h ${String(Math.floor((whole % 3600) / 60)).padStart(2, '0')} min`;
+  return `${Math.round(whole / 86_400)} days`;
+}
+
+/** How long ago something was. */
+export function ago(iso, now = Date.now()) {
+  const seconds = (now - Date.parse(iso)) / 1000;
+  if (Number.isNaN(seconds)) return DASH;
+  if (seconds < 5) return 'just now';
+  if (seconds < 60) return `${Math.round(seconds)} s ago`;
+  if (seconds < 3600) return `${Math.round(seconds / 60)} min ago`;
+  if (seconds < 86_400) return `${Math.round(seconds / 3600)} h ago`;
+  return moment(iso).slice(0, 10);
+}
+
+/** A time stamp of this place, to the minute: 2026-02-03 10:12. */
+export function moment(iso) {
+  const date = new Date(iso);
+  const two = (number) => String(number).padStart(2, '0');
+  return Number.isNaN(date.getTime())
+    ? DASH
+    : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
+/** Bytes: 812 B, 93.2 kB, 1.4 MB. */
+export function bytes(size) {
+  if (missing(size)) return DASH;
+  const units = ['B', 'kB', 'MB', 'GB'];
+  let value = Number(size);
+  let unit = 0;
+  while (value >= 1000 && unit < units.length - 1) { value /= 1000; unit += 1; }
+  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
+}
+
+/** "1 minimum", "3 minima". */
+export const counted = (count, one, many = `${one}s`) => `${count.toLocaleString('en')} ${count === 1 ? one : many}`;

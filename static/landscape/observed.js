@@ -1,0 +1,231 @@
+/** All that the page knows of one experiment, kept up to date while it runs. Fires `change` with `detail.parts`. */
+
+import { fromJson } from '../plots/numbers.js';
+import { Plane, decoded } from './plane.js';
+
+const REFRESH = 1500;
+const TOGETHER = 120;
+const ACTIVE = ['queued', 'running'];
+
+export class Observed extends EventTarget {
+  experiment = null;
+  verdict = null;
+  /** @type {Map<string, Plane>} */
+  planes = new Map();
+  minima = {};
+  /** Epochs of minima that are still being trained, by name. */
+  growing = {};
+  curves = {};
+  lines = {};
+  files = [];
+  warnings = [];
+  /** Whether landscape.h5 is there: without it the server has nothing to answer with. */
+  #results = false;
+  #api;
+  #path;
+  #tiles = new Map();
+  #asked = new Map();
+  #parts = new Set();
+  #closing = new AbortController();
+  #unfollow = () => {};
+  #refreshing = null;
+  #timers = {};
+
+  constructor(api, id) {
+    super();
+    this.#api = api;
+    this.#path = `/api/experiments/${encodeURIComponent(id)}`;
+    this.id = id;
+  }
+
+  get active() {
+    return ACTIVE.includes(this.experiment?.state);
+  }
+
+  /** Minima in the order of the spec: those that are ready, and those in training as far as they are. */
+  get runs() {
+    return this.experiment.minima.flatMap((name) => this.minima[name] ?? this.growing[name] ?? []);
+  }
+
+  /** Curves first, then the straight lines. */
+  get paths() {
+    return [...Object.values(this.curves), ...Object.values(this.lines)];
+  }
+
+  /** Load what there is, then follow the experiment until it ends. */
+  async open() {
+    this.experiment = await this.#get('');
+    this.#tell('experiment');
+    await this.refresh();
+    if (this.active) this.follow();
+  }
+
+  follow() {
+    this.#unfollow();
+    this.#unfollow = this.#api.events(this.id, { onEvent: (event) => this.#hear(event) });
+  }
+
+  close() {
+    this.#closing.abort();
+    this.#unfollow();
+    Object.values(this.#timers).forEach(clearTimeout);
+  }
+
+  /** Ask the server for what is new; one question at a time. */
+  async refresh() {
+    while (this.#refreshing) await this.#refreshing;
+    this.#refreshing = this.#load().finally(() => (this.#refreshing = null));
+    return this.#refreshing;
+  }
+
+  async #load() {
+    const wasActive = this.active;
+    [this.experiment, { items: this.files }] = await Promise.all([this.#get(''), this.#get('/files')]);
+    this.#tell('experiment');
+    this.#results = this.files.some(({ name }) => name === 'landscape.h5');
+    const jobs = [];
+    if (this.#results) {
+      jobs.push(this.#loadMinima(), this.#loadPaths());
+      for (const name of this.experiment.planes) {
+        const plane = this.planes.get(name);
+        const ended = !this.active && (wasActive || !plane);
+        if (ended || (!plane && this.#due(name))) jobs.push(this.#loadPlane(name));
+      }
+      if (this.experiment.verdict_kind !== null && (!this.verdict || wasActive)) jobs.push(this.#loadVerdict());
+    }
+    await Promise.all(jobs);
+  }
+
+  async #loadMinima() {
+    const { minima } = await this.#get('/minima');
+    this.minima = Object.fromEntries(Object.entries(minima).map(([name, minimum]) => [name, { ...minimum, epochs: numbers(minimum.epochs), final: values(minimum.final) }]));
+    this.#tell('minima');
+  }
+
+  async #loadPaths() {
+    const { curves, lines } = await this.#get('/profile');
+    this.curves = eachPath(curves);
+    this.lines = eachPath(lines);
+    this.#tell('paths');
+  }
+
+  async #loadVerdict() {
+    try {
+      this.verdict = await this.#get('/verdict');
+      this.#tell('verdict');
+    } catch (error) {
+      if (error.status !== 404) throw error;
+    }
+  }
+
+  /**
+   * Whether it makes sense to ask for a plane that is not here. Tiles of it say that it is framed, but the server's
+   * snapshot may come later: so a while after the first of them, and then not too often.
+   */
+  #due(name) {
+    if (!this.active) return true;
+    const since = this.#asked.get(name);
+    return since !== undefined && Date.now() - since >= 2 * REFRESH;
+  }
+
+  /** All quantities of a plane. What is not there yet, or not recorded, is left out. */
+  async #loadPlane(name) {
+    this.#asked.set(name, Date.now());
+    const splits = this.experiment.spec.splits ?? ['train', 'test'];
+    const ask = (split, value) => `/surface?plane=${encodeURIComponent(name)}&split=${split}&value=${value}`;
+    try {
+      const first = await this.#get(ask(splits[0], 'loss'));
+      const plane = this.planes.get(name) ?? new Plane(first);
+      plane.merge(splits[0], 'loss', decoded(first.z), decoded(first.done));
+      const others = splits.flatMap((split) => ['loss', 'error'].map((value) => [split, value])).slice(1);
+      const answers = await Promise.all(others.map(([split, value]) => this.#binary(ask(split, value))));
+      answers.forEach(({ z, done }, index) => plane.merge(...others[index], z, done));
+      plane.markDone(answers.reduce((both, { done }) => both.map((known, index) => known & done[index]), decoded(first.done)));
+      for (const tile of this.#tiles.get(name) ?? []) plane.addTile(tile);
+      this.#tiles.delete(name);
+      this.planes.set(name, plane);
+      this.#tell(`plane ${name}`);
+    } catch (error) {
+      if (error.status !== 404) throw error;
+    }
+  }
+
+  #hear({ kind, data }) {
+    if (kind === 'tile') this.#addTile(data);
+    else if (kind === 'epoch') this.#addEpoch(data);
+    else if (kind === 'progress' && 'progress' in data) {
+      this.experiment = { ...this.experiment, ...data };
+      this.#tell('experiment');
+    } else if (kind === 'warning') {
+      if (!this.warnings.some(({ message }) => message === data.message)) this.warnings.push(data);
+      this.#tell('experiment');
+    }
+    if (kind === 'state' || kind === 'verdict' || (kind === 'progress' && 'task' in data)) this.#soon('refresh', REFRESH, () => this.refresh());
+  }
+
+  #addTile(tile) {
+    const plane = this.planes.get(tile.plane);
+    if (plane) {
+      plane.addTile(tile);
+      this.#tell(`plane ${tile.plane}`);
+      return;
+    }
+    this.#tiles.set(tile.plane, [...(this.#tiles.get(tile.plane) ?? []), tile]);
+    if (!this.#asked.has(tile.plane)) this.#asked.set(tile.plane, Date.now());
+    this.#soon('refresh', 2 * REFRESH, () => this.refresh());
+  }
+
+  #addEpoch({ minimum, epochs: _total, ...record }) {
+    if (this.minima[minimum]) return;
+    const run = (this.growing[minimum] ??= { name: minimum, optimizer: '', epochs: { epoch: [] }, layers: [], final: {}, settings: {} });
+    const last = run.epochs.epoch.at(-1) ?? 0;
+    if (record.epoch <= last) return;
+    for (const [column, value] of Object.entries(record)) {
+      if (typeof value === 'object' && value !== null) continue;
+      (run.epochs[column] ??= new Array(run.epochs.epoch.length).fill(NaN)).push(fromJson(value));
+      run.final[column] = fromJson(value);
+    }
+    this.#tell('minima');
+  }
+
+  /** Let the parts that changed be drawn, those of a short while together. */
+  #tell(part) {
+    this.#parts.add(part);
+    this.#soon('tell', TOGETHER, () => {
+      const parts = this.#parts;
+      this.#parts = new Set();
+      this.dispatchEvent(new CustomEvent('change', { detail: { parts } }));
+    });
+  }
+
+  #soon(name, milliseconds, action) {
+    this.#timers[name] ??= setTimeout(() => {
+      this.#timers[name] = null;
+      Promise.resolve(action()).catch((error) => this.#complain(error));
+    }, milliseconds);
+  }
+
+  #complain(error) {
+    if (!this.#closing.signal.aborted) this.dispatchEvent(new CustomEvent('problem', { detail: error }));
+  }
+
+  #get(path) {
+    return this.#api.get(this.#path + path, { signal: this.#closing.signal });
+  }
+
+  #binary(path) {
+    return this.#api.binary(this.#path + path, { signal: this.#closing.signal });
+  }
+}
+
+function numbers(lists) {
+  return Object.fromEntries(Object.entries(lists).map(([name, list]) => [name, list.map(fromJson)]));
+}
+
+function values(record) {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, fromJson(value)]));
+}
+
+function eachPath(paths) {
+  return Object.fromEntries(Object.entries(paths).map(([name, path]) => [name, { ...path, arc: path.arc.map(fromJson), loss: numbers(path.loss), error: numbers(path.error), barrier: values(path.barrier) }]));
+}
