@@ -16,7 +16,7 @@ from app.catalogue import ACTIVE, Catalogue, ExperimentRow, Page, State, WrongSt
 from app.checkpoints import CheckpointRow, Checkpoints
 from app.conductor import Stage, conduct
 from app.database import Database
-from app.events import EventRow
+from app.events import EventRow, read_events
 from app.jobs import CONDUCTED_AT_ONCE, CONTROL, LARGEST_PRIORITY, Jobs, experiment_job
 from app.ledger import Ledger, QueueRow
 from app.migrations import migrate
@@ -174,6 +174,11 @@ class Service:
         """Events with ids above `after`, in order."""
         self.get(experiment)
         return self._pump.after(experiment, after, limit)
+
+    def stored_events(self, experiment: str, after: int, limit: int = 1000) -> Events:
+        """The same from the database itself: also those that the poller has not seen yet."""
+        with self._database.read() as connection:
+            return read_events(connection, experiment, after, limit)
 
     def wait_for_event(self, experiment: str, after: int, timeout: float, limit: int = 1000) -> Events:
         """The same, waiting for the first one; none when the time is up."""

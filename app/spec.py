@@ -278,9 +278,11 @@ class Spec(BaseModel):
         return [f"{curve}.bend"] if count == 1 else [f"{curve}.bend{number}" for number in range(1, count + 1)]
 
     def curves_on(self, plane: str) -> list[str]:
-        """The curves that are drawn on a plane: of the others the projection would mislead."""
+        """The curves that lie on a plane; a projected one would seem to cross hills that it goes around."""
         through = set(self.all_planes[plane].through or ())
-        return [name for name, curve in self.all_curves.items() if {curve.start, curve.end} <= through]
+        return [
+            name for name, curve in self.all_curves.items() if {curve.start, curve.end, *self.bends(name)} <= through
+        ]
 
     @property
     def lines(self) -> list[tuple[str, str]]:

@@ -87,11 +87,7 @@ class Workbench:
         """All named points: minima, and the bends of curves."""
         named = {name: self.minimum(name) for name in self.spec.minima}
         for name in self.spec.all_curves:
-            bends = self.curve(name).points[1:-1]
-            if len(bends) == 1:
-                named[f"{name}.bend"] = bends[0]
-            else:
-                named |= {f"{name}.bend{number}": bend for number, bend in enumerate(bends, 1)}
+            named |= dict(zip(self.spec.bends(name), self.curve(name).points[1:-1], strict=True))
         return named
 
     def snapshots(self, minimum: str) -> Tensor:

@@ -32,7 +32,8 @@ def open_file(path: str | os.PathLike[str]) -> h5py.File:
     if signature != b"\x89HDF\r\n\x1a\n":
         raise Flaw("is not an HDF5 file" if signature else "is empty, not an HDF5 file")
     try:
-        return h5py.File(path, "r")
+        # A snapshot never changes, so it needs no lock; the writer may still hold one for the moment after its rename.
+        return h5py.File(path, "r", locking=False)
     except OSError as error:
         message = str(error)
         if "truncated" in message:

@@ -88,7 +88,7 @@ def _planes(
     points = dict(vectors) | {f"{label}.bend": curve.points[1] for label, curve in curves.items()}
     wanted = {"valley": ((*list(vectors)[:2], "valley.bend"), ["valley"])}
     if len(vectors) == 3:
-        wanted["basins"] = (tuple(vectors), list(curves))
+        wanted["basins"] = (tuple(vectors), [])
     records = []
     for name, (through, drawn) in wanted.items():
         a, b, c = (points[key] for key in through)

@@ -16,27 +16,29 @@ export function loss(value) {
 /** A share in percent with one decimal: 98.6 %. */
 export const percent = (share) => (missing(share) ? DASH : `${(100 * Number(share)).toFixed(1)} %`);
 
-/** Three significant digits without an exponent where that is short: 0.000168, 1.66, 2.5e-9. */
+/** So many significant digits, without an exponent where that is short: 0.000168, 1.66, 2.50e-9. */
 export function plainPrecision(number, digits) {
   const text = Number(number).toPrecision(digits);
-  return Math.abs(number) >= 1e-4 && Math.abs(number) < 1e6 ? Number(text).toFixed(decimals(Number(text), digits)) : text;
-}
-
-function decimals(number, digits) {
-  return number === 0 ? digits - 1 : Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(number))));
+  const size = Math.abs(Number(text));
+  if (size === 0 || size < 1e-4 || size >= 1e6) return text;
+  return Number(text).toFixed(Math.max(0, digits - 1 - Math.floor(Math.log10(size))));
 }
 
 /** A span of time: 8 s, 1 min 12 s, 3 h 05 min, 2 days. */
 export function duration(seconds) {
   if (missing(seconds)) return DASH;
   const whole = Math.max(0, Math.round(Number(seconds)));
+  const two = (number) => String(Math.floor(number)).padStart(2, '0');
   if (whole < 60) return `${whole} s`;
-  if (whole < 3600) return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, '0')} s`;
-  if (whole < 172_800) return `${Math.floor(whole / 3600)} h ${String(Math.floor((whole % 3600) / 60)).padStart(2, '0')} min`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${two(whole % 60)} s`;
+  if (whole < 172_800) return `${Math.floor(whole / 3600)} h ${two((whole % 3600) / 60)} min`;
   return `${Math.round(whole / 86_400)} days`;
 }
 
-/** How long ago something was. */
+/** Seconds from one time stamp to another, or to now. */
+export const secondsBetween = (start, end) => ((end ? Date.parse(end) : Date.now()) - Date.parse(start)) / 1000;
+
+/** How long ago something was: 12 s ago, 3 h ago, then the day. */
 export function ago(iso, now = Date.now()) {
   const seconds = (now - Date.parse(iso)) / 1000;
   if (Number.isNaN(seconds)) return DASH;
@@ -47,13 +49,13 @@ export function ago(iso, now = Date.now()) {
   return moment(iso).slice(0, 10);
 }
 
-/** A time stamp of this place, to the minute: 2026-02-03 10:12. */
+/** A time stamp in the zone of this place, to the minute: 2026-02-03 10:12. */
 export function moment(iso) {
   const date = new Date(iso);
+  if (Number.isNaN(date.getTime())) return DASH;
   const two = (number) => String(number).padStart(2, '0');
-  return Number.isNaN(date.getTime())
-    ? DASH
-    : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}`;
+  const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join('-');
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
 /** Bytes: 812 B, 93.2 kB, 1.4 MB. */

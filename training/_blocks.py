@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -12,8 +11,9 @@ from torch import Tensor
 
 from training.groups import group_dims
 
-# Slabs of about this many weights stay in cache between descent, norms and scaling.
-SLAB = 1 << 18
+# Slabs of about this many weights stay in cache between descent, norms and scaling. Smaller ones would fit a closer
+# cache, but each slab also costs its calls.
+SLAB = 1 << 19
 _FUSED_DEVICES = ("cpu", "cuda")
 
 
@@ -33,169 +33,195 @@ class Rule(NamedTuple):
         return self.momentum > 0, self.floor > 0, self.dual
 
 
-class Slab:
-    """Some rows of the tensors of one layer, as views; `dims` lie inside a group, None where nothing is thresholded."""
+class Layer:
+    """Tensors that share their rows and are thresholded together; `dims` lie inside a group, None for no threshold."""
 
-    def __init__(
-        self, members: Sequence[Tensor], cut: slice | None, dims: tuple[int, ...] | None, state: Any, rule: Rule
-    ) -> None:
-        self.sources = [(member, cut) for member in members]
-        self.dims = dims
-        self.weights = [_piece(member.detach(), cut) for member in members]
-        self.buffers = [_piece(state[member]["momentum_buffer"], cut) for member in members] if rule.momentum else []
-        # what descends: v in the dual modes, else the weights themselves
-        self.targets = [_piece(state[m]["v"], cut) for m in members] if rule.dual and dims is not None else self.weights
-        self.size = sum(weight.numel() for weight in self.weights)
+    def __init__(self, members: list[Tensor], structure: str | None, rule: Rule, state: Any) -> None:
+        self.members = members
+        self.weights = [member.detach() for member in members]
         lead = self.weights[0]
-        self.norm_shape = [1 if dim in (dims or ()) else size for dim, size in enumerate(lead.shape)]
+        self.dims = None if structure is None else group_dims(lead, structure)
+        self.rows = lead.shape[0] if lead.dim() > 0 else 1
+        self.size = sum(weight.numel() for weight in self.weights)
+        outside = [] if self.dims is None else [n for dim, n in enumerate(lead.shape) if dim not in (0, *self.dims)]
+        self.groups_a_row = 0 if self.dims is None else math.prod(outside)
         self.kind = (lead.dtype, lead.device)
-
-    @property
-    def groups(self) -> int:
-        return 0 if self.dims is None else math.prod(self.norm_shape)
+        self.buffers: list[Tensor] = []
+        if rule.momentum:
+            self.buffers = [_kept(state[m], "momentum_buffer", m, torch.zeros_like(m)) for m in members]
+        # what descends: v in the dual modes, else the weights themselves
+        self.targets = self.weights
+        if rule.dual and structure is not None:
+            self.targets = [_kept(state[m], "v", m, m.detach()) for m in members]
 
 
 class Block:
-    """Slabs that take their step together, under the rule of parameter group `rule`."""
+    """Small layers as one slab, or a large layer as several, under the rule of parameter group `rule`."""
 
-    def __init__(self, rule: int, slabs: Sequence[Slab], scratch: tuple[Tensor, Tensor]) -> None:
+    def __init__(self, rule: int, layers: Sequence[Layer], each: int, scratch: tuple[Tensor, Tensor]) -> None:
         self.rule = rule
-        self.sources = [source for slab in slabs for source in slab.sources]
-        self.weights = [weight for slab in slabs for weight in slab.weights]
-        self.targets = [target for slab in slabs for target in slab.targets]
-        self.buffers = [buffer for slab in slabs for buffer in slab.buffers]
+        self.parameters = [member for layer in layers for member in layer.members]
+        self.weights = [weight for layer in layers for weight in layer.weights]
+        self.targets = [target for layer in layers for target in layer.targets]
+        self.buffers = [buffer for layer in layers for buffer in layer.buffers]
         self.strides = [target.stride() for target in self.targets]
         self.orders = [_memory_order(target) for target in self.targets]
-        self.fused = slabs[0].kind[1].type in _FUSED_DEVICES and None not in self.orders
-        self.fused_targets, self.fused_buffers = (self._in_memory_order(x) for x in (self.targets, self.buffers))
-        groups = sum(slab.groups for slab in slabs)
-        self.norms, self.scales = (memory[:groups] for memory in scratch)
-        self.one = torch.ones((), dtype=self.norms.dtype, device=self.norms.device)
-        self.layers: list[_Layer] = []
-        start = 0
-        for slab in slabs:
-            if slab.groups:
-                here = slice(start, start + slab.groups)
-                self.layers.append(_Layer(slab, self.norms[here], self.scales[here]))
-                start += slab.groups
-        self.scaled_targets = [target for layer in self.layers for target in layer.targets]
-        self.scaled_weights = [weight for layer in self.layers for weight in layer.weights]
-        self.their_scales = [layer.scales for layer in self.layers for _ in layer.targets]
+        self.fused = layers[0].kind[1].type in _FUSED_DEVICES and None not in self.orders
+        targets, buffers = (self._in_memory_order(tensors) for tensors in (self.targets, self.buffers))
+        self.each = each
+        rows = max(layer.rows for layer in layers)
+        cuts = [slice(start, start + each) for start in range(0, rows, max(each, 1))]
+        self.slabs = [
+            Slab(layers, cut, _pieces(targets, cut), _pieces(buffers, cut), scratch)
+            for cut in (cuts if len(cuts) > 1 else [None])
+        ]
 
     def step(self, rule: Rule) -> None:
-        if rule.threshold == 0:
-            self._descend_as_torch(rule)
-            if rule.dual and self.layers:
-                torch._foreach_copy_(self.scaled_weights, self.scaled_targets)
+        if rule.threshold == 0 or not self.fused:
+            self._descend(rule)
+            for slab in self.slabs:
+                slab.shrink(rule)
             return
-        if self.fused:
-            self._descend_fused(rule)
-        else:
-            self._descend_as_torch(rule)
-        if self.layers:
-            self._shrink(rule)
+        for slab, directions in zip(self.slabs, self._directions(rule), strict=True):
+            torch._fused_sgd_(
+                slab.fused_targets,
+                directions,
+                slab.fused_buffers,
+                weight_decay=0.0 if rule.dual else rule.weight_decay,
+                momentum=rule.momentum,
+                lr=rule.lr,
+                dampening=0.0,
+                nesterov=False,
+                maximize=False,
+                is_first_step=False,
+            )
+            slab.shrink(rule)
 
-    def _in_memory_order(self, tensors: list[Tensor]) -> list[Tensor]:
-        """Contiguous views of them: the fused kernel takes memory as it lies, or copies it there and back."""
-        return [tensor.permute(o) if o else tensor for tensor, o in zip(tensors, self.orders, strict=False)]
-
-    def _gradients(self) -> list[Tensor]:
-        return [_piece(parameter.grad, cut) for parameter, cut in self.sources]  # type: ignore[arg-type]
-
-    def _descend_as_torch(self, rule: Rule) -> None:
+    def _descend(self, rule: Rule) -> None:
         """One step of SGD in the very arithmetic of torch.optim.SGD."""
-        directions = self._gradients()
+        directions = [parameter.grad for parameter in self.parameters]
         if rule.weight_decay:
-            directions = torch._foreach_add(directions, self.weights, alpha=rule.weight_decay)  # type: ignore[assignment]
+            directions = torch._foreach_add(directions, self.weights, alpha=rule.weight_decay)  # type: ignore[assignment,arg-type]
         if rule.momentum:
             torch._foreach_mul_(self.buffers, rule.momentum)
-            torch._foreach_add_(self.buffers, directions)
-            directions = self.buffers
-        torch._foreach_add_(self.targets, directions, alpha=-rule.lr)
+            torch._foreach_add_(self.buffers, directions)  # type: ignore[arg-type]
+            directions = self.buffers  # type: ignore[assignment]
+        torch._foreach_add_(self.targets, directions, alpha=-rule.lr)  # type: ignore[arg-type]
 
-    def _descend_fused(self, rule: Rule) -> None:
-        """The same up to rounding, in one pass through memory."""
-        directions = self._gradients()
-        for i, (direction, stride) in enumerate(zip(directions, self.strides, strict=True)):
-            if direction.stride() != stride:
-                directions[i] = torch.empty_like(self.targets[i]).copy_(direction)
+    def _directions(self, rule: Rule) -> Iterable[Sequence[Tensor]]:
+        """What the fused kernel subtracts from each slab."""
+        directions: list[Tensor] = [parameter.grad for parameter in self.parameters]  # type: ignore[misc]
+        if [direction.stride() for direction in directions] != self.strides:
+            directions = [
+                torch.empty_like(target).copy_(direction)
+                for target, direction in zip(self.targets, directions, strict=True)
+            ]
         if rule.weight_decay and rule.dual:  # the decay pulls at w, but v descends
             directions = torch._foreach_add(directions, self.weights, alpha=rule.weight_decay)  # type: ignore[assignment]
-        torch._fused_sgd_(
-            self.fused_targets,
-            self._in_memory_order(directions),
-            self.fused_buffers,
-            weight_decay=0.0 if rule.dual else rule.weight_decay,
-            momentum=rule.momentum,
-            lr=rule.lr,
-            dampening=0.0,
-            nesterov=False,
-            maximize=False,
-            is_first_step=False,
-        )
+        directions = self._in_memory_order(directions)
+        if len(self.slabs) == 1:
+            return [directions]
+        return zip(*(direction.split(self.each) for direction in directions), strict=True)
 
-    def _shrink(self, rule: Rule) -> None:
+    def _in_memory_order(self, tensors: list[Tensor]) -> list[Tensor]:
+        """Contiguous views: the fused kernel takes memory as it lies, whatever the strides, or copies it."""
+        return [tensor.permute(order) if order else tensor for tensor, order in zip(tensors, self.orders, strict=False)]
+
+
+class Slab:
+    """Some rows of the tensors of a block, as views, with their norms and scales.
+
+    Companions (bias, γ, β) are shaped to broadcast against the norms.
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[Layer],
+        cut: slice | None,
+        fused_targets: list[Tensor],
+        fused_buffers: list[Tensor],
+        scratch: tuple[Tensor, Tensor],
+    ) -> None:
+        self.fused_targets = fused_targets
+        self.fused_buffers = fused_buffers
+        self.weights: list[Tensor] = []
+        self.targets: list[Tensor] = []
+        self.scales_of_targets: list[Tensor] = []
+        self.measured: list[tuple[Tensor, list[Tensor], tuple[int, ...], Tensor, Tensor]] = []
+        count = 0
+        for layer in layers:
+            if layer.dims is None:
+                continue
+            weights, targets = (_companions_shaped(_pieces(x, cut)) for x in (layer.weights, layer.targets))
+            shape = [1 if dim in layer.dims else size for dim, size in enumerate(weights[0].shape)]
+            here = slice(count, count + math.prod(shape))
+            norms, scales = (memory[here].view(shape) for memory in scratch)
+            count = here.stop
+            self.weights += weights
+            self.targets += targets
+            self.scales_of_targets += [scales] * len(targets)
+            self.measured.append((targets[0], targets[1:], layer.dims, norms, scales))
+        self.norms, self.scales = (memory[:count] for memory in scratch)
+        self.one = torch.ones((), dtype=self.norms.dtype, device=self.norms.device)
+
+    def shrink(self, rule: Rule) -> None:
         """w_i = (1 - g/||u_i||)_+ u_i for all groups; a group of norm 0 gets (1 - ∞)_+ = 0."""
-        for layer in self.layers:
-            layer.measure()
-        if rule.floor:
-            for layer in self.layers:
-                layer.scales.copy_(_floored(layer.norms, rule))
-        else:
+        if not self.measured:
+            return
+        if rule.threshold == 0:
+            if rule.dual:
+                torch._foreach_copy_(self.weights, self.targets)
+            return
+        for lead, companions, dims, norms, scales in self.measured:
+            if dims:
+                torch.linalg.vector_norm(lead, dim=dims, keepdim=True, out=norms)
+                for companion in companions:
+                    torch.hypot(norms, companion, out=norms)
+            else:
+                torch.abs(lead, out=norms)
+            if rule.floor:
+                scales.copy_(_floored(norms, rule))
+        if not rule.floor:
             torch.addcdiv(self.one, self.one, self.norms, value=-rule.threshold, out=self.scales).clamp_min_(0)
         if rule.dual:
-            for target, scale, weight in zip(
-                self.scaled_targets, self.their_scales, self.scaled_weights, strict=True
-            ):
+            for target, scale, weight in zip(self.targets, self.scales_of_targets, self.weights, strict=True):
                 torch.mul(target, scale, out=weight)
         else:
-            torch._foreach_mul_(self.scaled_targets, self.their_scales)
-
-
-class _Layer:
-    """A thresholded slab, its norms and scales, and its companions (bias, γ, β) shaped to broadcast against them."""
-
-    def __init__(self, slab: Slab, norms: Tensor, scales: Tensor) -> None:
-        ones = (1,) * (slab.weights[0].dim() - 1)
-        self.dims = slab.dims
-        self.norms = norms.view(slab.norm_shape)
-        self.scales = scales.view(slab.norm_shape)
-        self.targets = slab.targets[:1] + [target.view(-1, *ones) for target in slab.targets[1:]]
-        self.weights = slab.weights[:1] + [weight.view(-1, *ones) for weight in slab.weights[1:]]
-
-    def measure(self) -> None:
-        if not self.dims:
-            torch.abs(self.targets[0], out=self.norms)
-            return
-        torch.linalg.vector_norm(self.targets[0], dim=self.dims, keepdim=True, out=self.norms)
-        for companion in self.targets[1:]:
-            torch.hypot(self.norms, companion, out=self.norms)
+            torch._foreach_mul_(self.targets, self.scales_of_targets)
 
 
 def plan(groups: Sequence[dict[str, Any]], rules: Sequence[Rule], state: Any) -> list[Block]:
-    """Cut the layers into slabs of whole groups, and gather small slabs under one rule into blocks."""
-    gathered: list[tuple[int, list[Slab]]] = []
+    """Gather small layers under one rule into blocks, and cut large ones into slabs of whole groups."""
+    gathered: list[tuple[int, list[Layer]]] = []
     for index, (group, rule) in enumerate(zip(groups, rules, strict=True)):
         for members, structure in _layers(group):
-            for slab in _slabs(members, structure, rule, state):
-                if not gathered or group["foreach"] is False or not _fits(slab, rule, gathered[-1], rules):
-                    gathered.append((index, []))
-                gathered[-1][1].append(slab)
-    # Blocks follow each other, so one pair of buffers, still in cache, serves all of them.
-    needed: dict[Any, int] = defaultdict(int)
-    for _, slabs in gathered:
-        needed[slabs[0].kind] = max(needed[slabs[0].kind], sum(slab.groups for slab in slabs))
-    scratch = {
-        (dtype, device): (torch.empty(size, dtype=dtype, device=device), torch.empty(size, dtype=dtype, device=device))
-        for (dtype, device), size in needed.items()
-    }
-    return [Block(index, slabs, scratch[slabs[0].kind]) for index, slabs in gathered]
+            layer = Layer(members, structure, rule, state)
+            if not gathered or group["foreach"] is False or not _fits(layer, rule, gathered[-1], rules):
+                gathered.append((index, []))
+            gathered[-1][1].append(layer)
+    # Slabs follow each other, so one pair of buffers, still in cache, serves all of them.
+    scratch: dict[Any, tuple[Tensor, Tensor]] = {}
+    blocks = []
+    for index, layers in gathered:
+        size, rows = sum(layer.size for layer in layers), max(layer.rows for layer in layers)
+        # The floor looks at all groups of a layer at once, so such a layer is one slab.
+        each = rows if rules[index].floor or size <= SLAB else max(1, SLAB * rows // size)
+        needed = sum(min(each, layer.rows) * layer.groups_a_row for layer in layers)
+        kind = layers[0].kind
+        if kind not in scratch or len(scratch[kind][0]) < needed:
+            dtype, device = kind
+            scratch[kind] = (
+                torch.empty(needed, dtype=dtype, device=device),
+                torch.empty(needed, dtype=dtype, device=device),
+            )
+        blocks.append((index, layers, each))
+    return [Block(index, layers, each, scratch[layers[0].kind]) for index, layers, each in blocks]
 
 
-def _fits(slab: Slab, rule: Rule, block: tuple[int, list[Slab]], rules: Sequence[Rule]) -> bool:
-    index, slabs = block
-    small = slab.size + sum(other.size for other in slabs) <= SLAB
-    return small and rules[index] == rule and slabs[0].kind == slab.kind
+def _fits(layer: Layer, rule: Rule, block: tuple[int, list[Layer]], rules: Sequence[Rule]) -> bool:
+    index, layers = block
+    small = layer.size + sum(other.size for other in layers) <= SLAB
+    return small and rules[index] == rule and layers[0].kind == layer.kind
 
 
 def _layers(group: Mapping[str, Any]) -> Iterator[tuple[list[Tensor], str | None]]:
@@ -216,27 +242,12 @@ def _layers(group: Mapping[str, Any]) -> Iterator[tuple[list[Tensor], str | None
         yield parameters, group["structure"]
 
 
-def _slabs(members: list[Tensor], structure: str | None, rule: Rule, state: Any) -> Iterator[Slab]:
-    for member in members:
-        if rule.momentum:
-            _keep(state[member], "momentum_buffer", member, torch.zeros_like(member))
-        if rule.dual and structure is not None:
-            _keep(state[member], "v", member, member.detach())
-    lead = members[0]
-    rows = lead.shape[0] if lead.dim() > 0 else 1
-    total = sum(member.numel() for member in members)
-    dims = None if structure is None else group_dims(lead, structure)
-    # The floor looks at all groups of a layer at once, so such a layer is one slab.
-    each = rows if rule.floor else max(1, SLAB * rows // max(total, 1))
-    for start in range(0, rows, max(each, 1)):
-        yield Slab(members, slice(start, start + each) if each < rows else None, dims, state, rule)
-
-
-def _keep(state: dict[str, Tensor], name: str, member: Tensor, initial: Tensor) -> None:
-    """State lies in memory as its weight does, also after the network or a loaded state has changed its order."""
+def _kept(state: dict[str, Tensor], name: str, member: Tensor, initial: Tensor) -> Tensor:
+    """State that lies in memory as its weight does, also after the network or a loaded state has changed its order."""
     values = state.get(name, initial)
     if name not in state or values.stride() != member.stride():
         state[name] = torch.empty_like(member).copy_(values)
+    return state[name]
 
 
 def _floored(norms: Tensor, rule: Rule) -> Tensor:
@@ -250,12 +261,17 @@ def _floored(norms: Tensor, rule: Rule) -> Tensor:
     return (norms - threshold).clamp_min_(0).div_(norms.clamp_min(torch.finfo(norms.dtype).tiny))
 
 
-def _piece(tensor: Tensor, cut: slice | None) -> Tensor:
-    return tensor if cut is None else tensor[cut]
+def _pieces(tensors: Sequence[Tensor], cut: slice | None) -> list[Tensor]:
+    return list(tensors) if cut is None else [tensor[cut] for tensor in tensors]
+
+
+def _companions_shaped(tensors: list[Tensor]) -> list[Tensor]:
+    ones = (1,) * (tensors[0].dim() - 1)
+    return tensors[:1] + [tensor.view(-1, *ones) for tensor in tensors[1:]]
 
 
 def _memory_order(tensor: Tensor) -> tuple[int, ...] | None:
-    """The permutation of its dimensions that makes a tensor contiguous, () where it is so already, None if there is none."""
+    """The permutation of dimensions that makes a tensor contiguous, () if it is so already, None if there is none."""
     if tensor.is_contiguous():
         return ()
     if tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last):

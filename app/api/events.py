@@ -50,7 +50,7 @@ async def events(
     """Follow an experiment. A browser that loses the connection comes back and misses nothing."""
     start = int(last_event_id) if last_event_id is not None else after
     row = await run_in_threadpool(wiring.service.get, id)
-    found = await wiring.service.next_events(id, start, timeout=0.0, limit=_BATCH)
+    found = await run_in_threadpool(wiring.service.stored_events, id, start, _BATCH)
     if not found and row.state not in ACTIVE and start > 0:
         return Response(status_code=204)
     return StreamingResponse(
@@ -80,17 +80,22 @@ async def _stream(
             else:
                 yield b": still here\n\n"
                 over = await _is_over(wiring, id)
-            found = await _next(wiring, id, seen, HEARTBEAT_SECONDS if follow and not over else 0.0)
+            if over or not follow:
+                # The poller may be behind; what ends a story must not be missed.
+                found = await run_in_threadpool(wiring.service.stored_events, id, seen, _BATCH)
+            else:
+                found = await _next(wiring, id, seen)
             if wiring.closing:
                 return
 
 
-async def _next(wiring: Wiring, id: str, seen: int, patience: float) -> list[EventRow]:
-    """The next events, or none after so many seconds; looks up now and then whether the server closes."""
+async def _next(wiring: Wiring, id: str, seen: int) -> list[EventRow]:
+    """The next events, or none when a heartbeat is due; looks up now and then whether the server closes."""
+    left = HEARTBEAT_SECONDS
     while True:
-        found = await wiring.service.next_events(id, seen, timeout=min(patience, _LOOK_SECONDS), limit=_BATCH)
-        patience -= _LOOK_SECONDS
-        if found or patience <= 0 or wiring.closing:
+        found = await wiring.service.next_events(id, seen, timeout=_LOOK_SECONDS, limit=_BATCH)
+        left -= _LOOK_SECONDS
+        if found or left <= 0 or wiring.closing:
             return found
 
 

@@ -4,6 +4,8 @@ import { fromJson } from '../plots/numbers.js';
 import { Plane, decoded } from './plane.js';
 
 const REFRESH = 1500;
+/** A frame is in the server's snapshot so many milliseconds after its first tile at the latest. */
+const FRAMED = 3000;
 const TOGETHER = 120;
 const ACTIVE = ['queued', 'running'];
 
@@ -24,7 +26,7 @@ export class Observed extends EventTarget {
   #api;
   #path;
   #tiles = new Map();
-  #asked = new Map();
+  #framed = new Map();
   #parts = new Set();
   #closing = new AbortController();
   #unfollow = () => {};
@@ -57,12 +59,13 @@ export class Observed extends EventTarget {
     this.experiment = await this.#get('');
     this.#tell('experiment');
     await this.refresh();
-    if (this.active) this.follow();
+    // What an experiment that stopped midway has is in its events; one that is done has all in its landscape.
+    if (this.experiment.state !== 'done') this.follow();
   }
 
   follow() {
     this.#unfollow();
-    this.#unfollow = this.#api.events(this.id, { onEvent: (event) => this.#hear(event) });
+    this.#unfollow = this.#api.events(this.id, { follow: this.active, onEvent: (event) => this.#hear(event) });
   }
 
   close() {
@@ -87,13 +90,13 @@ export class Observed extends EventTarget {
     if (this.#results) {
       jobs.push(this.#loadMinima(), this.#loadPaths());
       for (const name of this.experiment.planes) {
-        const plane = this.planes.get(name);
-        const ended = !this.active && (wasActive || !plane);
-        if (ended || (!plane && this.#due(name))) jobs.push(this.#loadPlane(name));
+        const stale = !this.planes.has(name) || (wasActive && !this.active);
+        if (stale && this.#due(name)) jobs.push(this.#loadPlane(name));
       }
       if (this.experiment.verdict_kind !== null && (!this.verdict || wasActive)) jobs.push(this.#loadVerdict());
     }
     await Promise.all(jobs);
+    if (this.#tiles.size) this.#soon('refresh', REFRESH, () => this.refresh());
   }
 
   async #loadMinima() {
@@ -118,19 +121,15 @@ export class Observed extends EventTarget {
     }
   }
 
-  /**
-   * Whether it makes sense to ask for a plane that is not here. Tiles of it say that it is framed, but the server's
-   * snapshot may come later: so a while after the first of them, and then not too often.
-   */
+  /** Whether the server has a plane that is not here: all are there at the end, before that those with tiles. */
   #due(name) {
-    if (!this.active) return true;
-    const since = this.#asked.get(name);
-    return since !== undefined && Date.now() - since >= 2 * REFRESH;
+    if (this.experiment.state === 'done') return true;
+    const since = this.#framed.get(name);
+    return since !== undefined && (!this.active || Date.now() - since >= FRAMED);
   }
 
   /** All quantities of a plane. What is not there yet, or not recorded, is left out. */
   async #loadPlane(name) {
-    this.#asked.set(name, Date.now());
     const splits = this.experiment.spec.splits ?? ['train', 'test'];
     const ask = (split, value) => `/surface?plane=${encodeURIComponent(name)}&split=${split}&value=${value}`;
     try {
@@ -171,8 +170,8 @@ export class Observed extends EventTarget {
       return;
     }
     this.#tiles.set(tile.plane, [...(this.#tiles.get(tile.plane) ?? []), tile]);
-    if (!this.#asked.has(tile.plane)) this.#asked.set(tile.plane, Date.now());
-    this.#soon('refresh', 2 * REFRESH, () => this.refresh());
+    if (!this.#framed.has(tile.plane)) this.#framed.set(tile.plane, Date.now());
+    this.#soon('refresh', REFRESH, () => this.refresh());
   }
 
   #addEpoch({ minimum, epochs: _total, ...record }) {

@@ -26,7 +26,7 @@ export function contourFigure(plane, view) {
 export function contourParts(plane, view, suffix = '') {
   const scale = view.scale ?? surfaceScale(plane, view);
   const values = plane.grid(view.split, view.value);
-  const where = { xaxis: `x${suffix}`, yaxis: `y${suffix}`, hoverinfo: "skip", showlegend: false };
+  const where = { xaxis: `x${suffix}`, yaxis: `y${suffix}`, hoverinfo: 'skip', showlegend: false };
   const paint = paintOf(plane, view.colours);
   const traces = [...surface(plane, values, scale, view), ...paths(plane, paint), ...points(plane, paint)];
   const frame = { constrain: 'domain', showgrid: false, mirror: true };
@@ -121,9 +121,9 @@ export function gridOf(plane, heights, rows, columns) {
 
 /** Straight lines dashed, curves solid, white on a thin dark outline; trajectories in their minimum's colour. */
 function paths(plane, paint) {
-  const lines = straightLines(plane, 2).flatMap(({ x, y, start, end }) => outlined(x, y, `straight line from ${start} to ${end}`, "6px,5px", 1.6));
+  const lines = straightLines(plane, 2).flatMap(({ x, y, start, end }) => outlined(x, y, `straight line from ${start} to ${end}`, '6px,5px', 1.6));
   const others = Object.entries(plane.paths).flatMap(([name, { x, y }]) => {
-    if (!name.startsWith(TRAJECTORY)) return outlined(x, y, `curve ${name}`, "solid", 2.6);
+    if (!name.startsWith(TRAJECTORY)) return outlined(x, y, `curve ${name}`, 'solid', 2.6);
     const colour = paint[name.slice(TRAJECTORY.length)] ?? '#ffffff';
     const marker = { size: 4.5, color: colour, line: { color: '#ffffff', width: 0.8 } };
     return [{ type: 'scatter', x, y, name, mode: 'lines+markers', line: { color: 'rgba(255,255,255,0.8)', width: 1.2 }, marker }];

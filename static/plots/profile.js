@@ -4,7 +4,7 @@ import { axis, baseLayout } from './theme.js';
 
 /** How people call a path: "curve valley: sgd to altsdp". */
 export function pathLabel({ kind, name, start, end }) {
-  return `${kind === "line" ? "line" : `curve ${name}`}: ${start} to ${end}`;
+  return `${kind === 'line' ? 'line' : `curve ${name}`}: ${start} to ${end}`;
 }
 
 /** Solid for curves, dashed for lines; dotted for a line that ends where an earlier one does. */
@@ -42,7 +42,7 @@ export function profileParts(entries, { split, value, log, mode, zoom }, suffix 
     xaxis: `x${suffix}`,
     yaxis: `y${suffix}`,
   }));
-  const title = value === "error" ? `${split} error` : `${split} loss, nats`;
+  const title = value === 'error' ? `${split} error` : `${split} loss, nats`;
   const scale = logarithmic ? { type: 'log', dtick: 1 } : { type: 'linear', rangemode: 'tozero' };
   const format = value === 'error' ? { tickformat: errorFormat(highest(shown.map(({ path }) => path[value][split]))) } : {};
   return {

@@ -44,7 +44,7 @@ export class Scale {
   }
 
   label(value) {
-    return this.quantity === "error" ? `${significant(100 * value)} %` : significant(value);
+    return this.quantity === 'error' ? `${significant(100 * value)} %` : significant(value);
   }
 
   #evenTicks(low, high) {

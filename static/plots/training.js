@@ -35,14 +35,14 @@ export function trainingFigure(runs, { quantities, columns, log, mode, narrow })
     const isLog = shown.log && log;
     const kind = isLog ? { type: 'log', dtick: 1 } : { type: 'linear', rangemode: shown.zero ? 'tozero' : 'normal', nticks: 6 };
     const last = row === rows - 1 || index + columns >= quantities.length;
-    layout[`xaxis${suffix}`] = axis(mode, last ? "epoch" : "", {
+    layout[`xaxis${suffix}`] = axis(mode, last ? 'epoch' : '', {
       domain: [left, left + width],
       anchor: `y${suffix}`,
       matches: index ? 'x' : undefined,
       nticks: 6,
     });
     const format = shown.percent ? { tickformat: '.0%' } : {};
-    layout[`yaxis${suffix}`] = axis(mode, "", { domain: [top - ROW / height, top], anchor: `x${suffix}`, automargin: false, ...kind, ...format });
+    layout[`yaxis${suffix}`] = axis(mode, '', { domain: [top - ROW / height, top], anchor: `x${suffix}`, automargin: false, ...kind, ...format });
     const font = { size: 12, color: ink.text };
     const place = { x: left, y: top, xref: 'paper', yref: 'paper', xanchor: 'left', yanchor: 'bottom', yshift: 6 };
     layout.annotations.push({ ...place, text: shown.title, showarrow: false, font });
@@ -64,7 +64,7 @@ function curves({ label, epochs, color, dash }, { columns, percent }, suffix) {
       line: { color, width: 1.8, dash: split === 'test' ? 'dot' : (dash ?? 'solid') },
       marker: { color, size: 5 },
       name: label,
-      hovertemplate: `%{y${number}} ${label}${split ? `, ${split}` : ""}<extra></extra>`,
+      hovertemplate: `%{y${number}} ${label}${split ? `, ${split}` : ''}<extra></extra>`,
       xaxis: `x${suffix}`,
       yaxis: `y${suffix}`,
     };

@@ -98,12 +98,12 @@ class Cluster:
         self.start_api()
         self.start_workers(workers)
 
-    def call(self, name: str, **arguments: Any) -> Any:
+    def call(self, method: str, /, **arguments: Any) -> Any:
         """Call a method of the service in the API process."""
         assert self.api is not None
         assert self.api.stdin is not None
         assert self.api.stdout is not None
-        self.api.stdin.write(json.dumps([name, arguments]) + "\n")
+        self.api.stdin.write(json.dumps([method, arguments]) + "\n")
         self.api.stdin.flush()
         answer = json.loads(self.api.stdout.readline())
         if "error" in answer:

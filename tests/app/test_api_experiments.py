@@ -158,7 +158,7 @@ def test_a_network_that_cannot_be_built_is_refused(bare: Server) -> None:
     [
         (b"{", {"content-type": "application/json"}, 400, "bad-json"),
         (b"[" * 20_000, {"content-type": "application/json"}, 400, "bad-request"),
-        (b"\xff\xfe", {"content-type": "application/json"}, 400, "bad-request"),
+        (b"\xff\xff", {"content-type": "application/json"}, 400, "bad-request"),
         (b"[]", {"content-type": "application/json"}, 422, "invalid"),
         (b"", {"content-type": "application/json"}, 422, "invalid"),
         (b"name=tiny", {"content-type": "application/x-www-form-urlencoded"}, 415, "not-json"),

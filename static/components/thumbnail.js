@@ -1,0 +1,98 @@
+import { viridis } from '../colours.js';
+import { scaleFor } from '../plots/scale.js';
+
+const WITH_SURFACE = ['surfaces', 'profiles', 'verdict'];
+
+/**
+ * A small picture of an experiment's first surface: train loss, logarithmic. Cells that are not computed stay empty.
+ * @param {object} api
+ */
+export class Thumbnail {
+  constructor(api) {
+    this.api = api;
+    this.canvas = document.createElement('canvas');
+    this.canvas.className = 'thumbnail';
+    this.canvas.setAttribute('role', 'img');
+    this.canvas.setAttribute('aria-label', 'no surface yet');
+    this.close = () => {};
+    this.source = null;
+  }
+
+  /** Shows what there is of an experiment; costs nothing while that does not change. */
+  show(experiment) {
+    const { id, state, stage, planes, run } = experiment;
+    if (!planes.length) return;
+    const ended = state === 'failed' || state === 'cancelled';
+    const live = state === 'running' && WITH_SURFACE.includes(stage);
+    if (state !== 'done' && !ended && !live) return;
+    const source = `${state === 'done' ? 'surface' : live ? 'live' : 'events'} ${run}`;
+    if (source === this.source) return;
+    this.source = source;
+    this.close();
+    if (state === 'done') this.#fromSurface(id);
+    else this.#fromTiles(id, planes[0], live);
+  }
+
+  async #fromSurface(id) {
+    const { rows, columns, z, done } = await this.api.binary(`/api/experiments/${id}/surface`);
+    this.#draw(rows, columns, z, done, 'train loss on the first plane');
+  }
+
+  /** What is not in a result yet is in the events that told of it. */
+  #fromTiles(id, plane, follow) {
+    let side = 0;
+    let cells = [];
+    let waiting = 0;
+    const draw = () => {
+      waiting = 0;
+      const z = new Float64Array(side * side).fill(NaN);
+      for (const [row, column, value] of cells) z[row * side + column] = value;
+      this.#draw(side, side, z, z.map((value) => Number(!Number.isNaN(value))), 'train loss on the first plane, so far');
+    };
+    const close = this.api.events(id, {
+      follow,
+      onEvent: ({ kind, data }) => {
+        if (kind !== 'tile' || data.plane !== plane) return;
+        const losses = data.values.train.loss;
+        data.rows.forEach((row, index) => cells.push([row, data.columns[index], Number(losses[index])]));
+        side = Math.max(side, ...data.rows.map((row) => row + 1));
+        waiting ||= requestAnimationFrame(draw);
+      },
+    });
+    this.close = () => {
+      close();
+      cancelAnimationFrame(waiting);
+    };
+  }
+
+  #draw(rows, columns, z, done, label) {
+    const scale = scaleFor(z, 'loss', true, null);
+    const [low, high] = scale.range;
+    this.canvas.width = columns;
+    this.canvas.height = rows;
+    const context = this.canvas.getContext('2d');
+    const picture = context.createImageData(columns, rows);
+    for (let row = 0; row < rows; row += 1) {
+      for (let column = 0; column < columns; column += 1) {
+        const place = nearestDone(done, rows, columns, row, column);
+        if (place < 0) continue;
+        const target = 4 * ((rows - 1 - row) * columns + column);
+        picture.data.set([...viridis((scale.encode(z[place]) - low) / (high - low)), 255], target);
+      }
+    }
+    context.putImageData(picture, 0, 0);
+    this.canvas.setAttribute('aria-label', label);
+  }
+}
+
+/** A coarse cell stands for those around it until they are computed. */
+function nearestDone(done, rows, columns, row, column) {
+  for (let reach = 0; reach <= 6; reach += 1) {
+    for (let r = Math.max(0, row - reach); r <= Math.min(rows - 1, row + reach); r += 1) {
+      for (let c = Math.max(0, column - reach); c <= Math.min(columns - 1, column + reach); c += 1) {
+        if (Math.max(Math.abs(r - row), Math.abs(c - column)) === reach && done[r * columns + c]) return r * columns + c;
+      }
+    }
+  }
+  return -1;
+}

@@ -1,0 +1,39 @@
+import { element, uniqueId } from '../elements.js';
+import { control } from './controls.js';
+import { words } from './schema.js';
+
+/**
+ * A field with its label, what it means in one line, and what the server says about it.
+ * @param {import('./schema.js').Field} field
+ * @param {{path: string[], label?: string, value: unknown, usual?: unknown, choices?: () => [string, string][],
+ *          onchange: (value: unknown) => void}} options
+ */
+export function cell(field, { path, label = words(path.at(-1)), value, usual, choices, onchange }) {
+  const id = uniqueId('field');
+  const made = control(field, { id, label, choices, onchange: () => onchange(made.read()) });
+  const hint = element('p.hint', { id: `${id}-hint` }, field.description);
+  const error = element('p.wrong', { id: `${id}-error`, hidden: true });
+  const group = made.inputs.length > 1;
+  made.suggest(usual);
+  made.write(value);
+  for (const input of made.inputs) input.setAttribute('aria-describedby', `${id}-hint ${id}-error`);
+  const title = element(group ? 'span.label' : 'label.label', group ? { id: `${id}-label` } : { for: id }, label);
+  if (group) {
+    made.node.setAttribute('role', 'group');
+    made.node.setAttribute('aria-labelledby', `${id}-label`);
+  }
+  return {
+    node: element('div.field', { 'data-path': path.join('.') }, title, made.node, hint, error),
+    focus: () => made.inputs[0].focus(),
+    suggest: made.suggest,
+    /** @param {string | null} message */
+    tell: (message) => {
+      error.textContent = message ?? '';
+      error.hidden = !message;
+      for (const input of made.inputs) {
+        if (message) input.setAttribute('aria-invalid', 'true');
+        else input.removeAttribute('aria-invalid');
+      }
+    },
+  };
+}

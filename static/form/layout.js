@@ -1,0 +1,32 @@
+/** What the form shows first. Fields that are not named here are shown as well, further down. */
+
+export const SECTIONS = [
+  ['Experiment', ['name', 'dataset', 'model', 'seed']],
+  ['Training', ['training']],
+  ['Minima', ['minima']],
+  ['Curves', ['curves']],
+  ['Planes', ['planes']],
+  ['Evaluation and verdict', ['splits', 'batch_norm', 'samples', 'points', 'verdict']],
+];
+
+/** Fields of a submission that are no part of the experiment: they stand beside the button. */
+export const APART = ['force', 'priority'];
+
+const PRUNING = ['mode', 'mu', 'c', 'target', 'structure'];
+const FIRST = {
+  Training: () => ['epochs', 'batch_size', 'lr', 'schedule', 'momentum', 'weight_decay'],
+  Minimum: ({ optimizer, checkpoint }) => (checkpoint ? ['checkpoint'] : ['optimizer', 'seed', 'checkpoint', ...(optimizer === 'altsdp' ? PRUNING : [])]),
+  Curve: () => ['from', 'to', 'kind', 'epochs'],
+  Plane: ({ through, around, trajectory }) => [
+    ...(through ? ['through'] : around ? ['around'] : trajectory ? ['trajectory'] : ['through', 'around', 'trajectory']),
+    'resolution', 'margin',
+  ],
+  Judgement: () => ['tolerance', 'control'],
+};
+
+/**
+ * The fields of an object that are shown at once, in order.
+ * @param {string} title of its schema
+ * @param {object} values what is given
+ */
+export const firstFields = (title, values) => FIRST[title]?.(values) ?? [];

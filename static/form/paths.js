@@ -1,0 +1,36 @@
+/** Values inside a spec, by path. */
+
+export function valueAt(values, path) {
+  return path.reduce((found, key) => (found === null || found === undefined ? undefined : found[key]), values);
+}
+
+/** Sets a value; undefined removes it, and objects that become empty by that go with it, except those of `kept`. */
+export function setValue(values, path, value, kept = () => false) {
+  const [key, ...rest] = path;
+  if (rest.length) {
+    const inner = values[key] !== null && typeof values[key] === 'object' ? values[key] : {};
+    setValue(inner, rest, value, (below) => kept([key, ...below]));
+    if (Object.keys(inner).length || kept([key])) values[key] = inner;
+    else delete values[key];
+  } else if (value === undefined) {
+    delete values[key];
+  } else {
+    values[key] = value;
+  }
+}
+
+/** Gives an entry another name and leaves it in its place. */
+export function renameKey(values, before, after) {
+  for (const [key, value] of Object.entries(values)) {
+    delete values[key];
+    values[key === before ? after : key] = value;
+  }
+}
+
+/** A name like `base` that is not taken. */
+export function freeName(taken, base) {
+  const clean = base.replace(/[^A-Za-z0-9_-]+/g, '-').replace(/^[^A-Za-z]+/, '').slice(0, 40) || 'minimum';
+  let name = clean;
+  for (let number = 2; taken.includes(name); number += 1) name = `${clean}-${number}`;
+  return name;
+}

@@ -1,0 +1,62 @@
+/** What the query string says of a view, and back: a link restores the whole view. */
+
+export const SHOWN = {
+  pair: { title: 'train loss and test error', panes: [['train', 'loss'], ['test', 'error']] },
+  'train-loss': { title: 'train loss', panes: [['train', 'loss']] },
+  'test-error': { title: 'test error', panes: [['test', 'error']] },
+  'test-loss': { title: 'test loss', panes: [['test', 'loss']] },
+  'train-error': { title: 'train error', panes: [['train', 'error']] },
+};
+
+/** The query as typed values; what makes no sense is as if it were not there. */
+export function readView(query, planes) {
+  return {
+    plane: planes.includes(query.plane) ? query.plane : (planes[0] ?? null),
+    show: query.show in SHOWN ? query.show : 'pair',
+    form: query.form === '3d' ? '3d' : 'contour',
+    log: query.log !== '0',
+    clip: positive(query.clip),
+    errorClip: positive(query.eclip),
+    zoom: zoomOf(numbers(query.zoom, 4)),
+    camera: cameraOf(numbers(query.camera, 3)),
+    profileLog: query.plog === '1',
+    trainingLog: query.tlog !== '0',
+    hidden: new Set((query.hide ?? '').split(',').filter(Boolean)),
+  };
+}
+
+export function zoomText(zoom) {
+  return zoom ? [...zoom.x, ...zoom.y].map(short).join(',') : null;
+}
+
+export function cameraText(eye) {
+  return eye ? [eye.x, eye.y, eye.z].map(short).join(',') : null;
+}
+
+/** The range of flat axes after a zoom by hand, or null for an event of another kind. */
+export function zoomedTo(event, { xaxis, yaxis }) {
+  const moved = Object.keys(event).some((key) => /^[xy]axis\.range/.test(key));
+  return moved ? { x: [...xaxis.range], y: [...yaxis.range] } : null;
+}
+
+function positive(text) {
+  const value = Number(text);
+  return Number.isFinite(value) && value > 0 ? value : null;
+}
+
+function numbers(text, count) {
+  const list = (text ?? '').split(',').map(Number);
+  return list.length === count && list.every(Number.isFinite) ? list : null;
+}
+
+function zoomOf(list) {
+  return list && list[0] < list[1] && list[2] < list[3] ? { x: list.slice(0, 2), y: list.slice(2) } : null;
+}
+
+function cameraOf(list) {
+  return list ? { x: list[0], y: list[1], z: list[2] } : null;
+}
+
+function short(value) {
+  return String(Number(value.toPrecision(5)));
+}

@@ -1,0 +1,35 @@
+/** What a reader must know of a surface, in full sentences; the same words as the report. */
+
+import { shownPoints } from '../plots/labels.js';
+import { significant } from '../plots/numbers.js';
+import { isBend } from '../plots/sampling.js';
+
+const TRAJECTORY = 'trajectory:';
+
+export function captionOf(plane) {
+  const names = Object.keys(plane.paths);
+  const curves = names.filter((name) => !name.startsWith(TRAJECTORY));
+  const shown = Object.keys(shownPoints(plane));
+  const sentences = [spannedBy(plane)];
+  if (curves.length) sentences.push(`White: the fitted curve${curves.length > 1 ? 's' : ''} ${listed(curves)}.`);
+  if (plane.defining.filter((name) => !isBend(name)).length > 1) sentences.push('Dashed: straight lines.');
+  if (curves.length < names.length) sentences.push('Dotted chains: training, snapshot by snapshot.');
+  const hollow = shown.filter((name) => plane.isProjected(name)).map((name) => `${name} (${significant(plane.distances[name])} off the plane)`);
+  if (hollow.length) sentences.push(`Hollow: projected, ${listed(hollow)}.`);
+  const outside = Object.keys(plane.points).filter((name) => !shown.includes(name));
+  if (outside.length) sentences.push(`Outside the frame: ${listed(outside)}.`);
+  if (!plane.complete) sentences.push(`Hatched: not computed yet (${Math.floor((100 * plane.computed) / plane.done.length)} % of the grid is).`);
+  if (plane.note) sentences.push(`${plane.note[0].toUpperCase()}${plane.note.slice(1).replace(/\.$/, '')}.`);
+  return sentences.join(' ');
+}
+
+function spannedBy(plane) {
+  const grid = `${plane.columns} by ${plane.rows} points`;
+  if (plane.kind === 'around') return `Random directions around ${listed(plane.defining) || 'one minimum'}, ${grid}.`;
+  if (plane.kind === 'principal') return `Principal directions of training, ${grid}.`;
+  return plane.defining.length ? `The plane through ${listed(plane.defining)}, ${grid}.` : `A plane of ${grid}.`;
+}
+
+export function listed(names) {
+  return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+}

@@ -1,0 +1,58 @@
+/** Controls of a toolbar: a choice of few, a switch, a slider. */
+
+import { element, uniqueId } from '../elements.js';
+
+/**
+ * One of few, as radio buttons in a row.
+ * @param {{label: string, options: [string, string][], onchange: (value: string) => void}} about options: value, words
+ */
+export function segmented({ label, options, onchange }) {
+  const name = uniqueId('choice');
+  const inputs = options.map(([value]) => element('input', { type: 'radio', name, value, onchange: () => onchange(value) }));
+  const node = element('fieldset.segmented', {}, element('legend', {}, label),
+    options.map(([, words], index) => element('label', {}, inputs[index], element('span', {}, words))));
+  return { node, show: (value) => inputs.forEach((input) => { input.checked = input.value === value; }) };
+}
+
+export function choice({ label, options, onchange }) {
+  const id = uniqueId('choice');
+  const select = element('select', { id, onchange: () => onchange(select.value) }, options.map(([value, words]) => element('option', { value }, words)));
+  const node = element('div.field', {}, element('label', { for: id }, label), select);
+  return { node, show: (value) => { select.value = value; } };
+}
+
+export function toggle({ label, onchange }) {
+  const input = element('input', { type: 'checkbox', onchange: () => onchange(input.checked) });
+  return { node: element('label.toggle', {}, input, label), show: (on) => { input.checked = on; }, input };
+}
+
+/**
+ * A slider over several decades, which may stand at "auto".
+ * @param {{label: string, text: (value: number) => string, onchange: (value: number | null) => void}} about
+ */
+export function clipSlider({ label, text, onchange }) {
+  const id = uniqueId('clip');
+  let ends = [0.01, 1];
+  const value = () => ends[0] * (ends[1] / ends[0]) ** (Number(input.value) / 100);
+  const output = element('output', { for: id });
+  const input = element('input', {
+    id, type: 'range', min: '0', max: '100', step: '1',
+    oninput: () => { tell(value()); onchange(Number(value().toPrecision(3))); },
+  });
+  const automatic = element('button.plain', { type: 'button', onclick: () => onchange(null) }, 'auto');
+  const node = element('div.field.clip', {}, element('label', { for: id }, label), input, output, automatic);
+  return { node, show };
+
+  function tell(shown) {
+    output.textContent = text(shown);
+    input.setAttribute('aria-valuetext', text(shown));
+  }
+
+  /** @param {number} shown where the scale ends now; `range` of what may be chosen; `chosen` by hand or not */
+  function show(shown, range, chosen) {
+    ends = range;
+    input.value = String(Math.round((100 * Math.log(shown / ends[0])) / Math.log(ends[1] / ends[0])));
+    tell(shown);
+    automatic.disabled = !chosen;
+  }
+}

@@ -1,0 +1,116 @@
+/** The minima: a table with one colour each, their training epoch by epoch, and the sparsity of their layers. */
+
+import { dataTable } from '../components/data-table.js';
+import { element } from '../elements.js';
+import { loss, percent } from '../format.js';
+import { Plot } from '../plots/plot.js';
+import { sparsityFigure } from '../plots/sparsity.js';
+import { QUANTITIES, trainingFigure } from '../plots/training.js';
+import { toggle } from './controls.js';
+import { layersTable, trainingTable } from './tables.js';
+
+export class MinimaPanel {
+  #observed;
+  #colours;
+
+  constructor(observed, { colours }) {
+    this.#observed = observed;
+    this.#colours = colours;
+    this.place = element('div');
+    this.node = element('section.panel.minima', {}, element('h2', {}, 'Minima'), this.place);
+  }
+
+  draw() {
+    const sharpness = this.#observed.verdict?.sharpness ?? {};
+    const runs = this.#observed.runs;
+    const hasSharpness = Object.keys(sharpness).length > 0;
+    const titles = ['train loss', 'test loss', 'test accuracy', 'sparsity', 'zero groups', ...(hasSharpness ? ['sharpness'] : [])];
+    this.place.replaceChildren(dataTable({
+      caption: 'minima',
+      columns: [{ title: 'minimum' }, { title: 'optimiser' }, ...titles.map((title) => ({ title, number: true }))],
+      rows: this.#observed.experiment.minima.map((name) => {
+        const run = runs.find((found) => found.name === name);
+        const final = run?.final ?? {};
+        const cells = [loss(final.train_loss), loss(final.test_loss), percent(final.test_accuracy), percent(final.sparsity), zeroGroups(run)];
+        if (hasSharpness) cells.push(rise(sharpness[name]));
+        return [element('span.named', {}, element('i.dot', { style: `background:${this.#colours[name]}` }), name), run?.optimizer || (run ? `training, epoch ${final.epoch}` : 'waits'), ...cells];
+      }),
+    }));
+  }
+}
+
+export class TrainingPanel {
+  #observed;
+  #context;
+
+  constructor(observed, { store, theme, colours }) {
+    this.#observed = observed;
+    this.#context = { theme, colours };
+    this.log = toggle({ label: 'log loss', onchange: (on) => store.set({ tlog: on ? null : '0' }, { replace: false }) });
+    this.legend = element('div.legend');
+    this.plot = new Plot({ label: 'loss, accuracy, sparsity, threshold and angle over the epochs', table: () => trainingTable(this.runs) });
+    this.node = element('section.panel.training', {}, element('div.toolbar', {}, element('h2', {}, 'Training'), this.log.node, this.legend), this.plot.node);
+  }
+
+  get runs() {
+    return this.#observed.runs.map(({ name, epochs }) => ({ name, label: name, epochs, color: this.#context.colours[name] }));
+  }
+
+  update(view) {
+    this.view = view;
+    this.log.show(view.trainingLog);
+    this.draw();
+  }
+
+  draw() {
+    const runs = this.runs.filter(({ epochs }) => epochs.epoch?.length);
+    this.node.hidden = !runs.length;
+    if (!runs.length) return;
+    this.legend.replaceChildren(...runs.map(({ name, color }) => element('span.named', {}, element('i.dot', { style: `background:${color}` }), name)));
+    const quantities = Object.keys(QUANTITIES);
+    this.plot.draw(({ room, narrow }) => trainingFigure(runs, { quantities, columns: room < 620 ? 1 : room < 940 ? 2 : 3, log: this.view.trainingLog, mode: this.#context.theme.mode, narrow }));
+  }
+
+  close() {
+    this.plot.close();
+  }
+}
+
+export class SparsityPanel {
+  #observed;
+  #context;
+
+  constructor(observed, { theme, colours }) {
+    this.#observed = observed;
+    this.#context = { theme, colours };
+    this.plot = new Plot({ label: 'groups that are zero, by layer', caption: 'filled: exactly zero, pale: kept', table: () => layersTable(this.minima) });
+    this.node = element('section.panel.sparsity', {}, element('h2', {}, 'Sparsity by layer'), this.plot.node);
+  }
+
+  get minima() {
+    return this.#observed.runs.filter(({ layers }) => layers.length);
+  }
+
+  draw() {
+    const { minima } = this;
+    this.node.hidden = !minima.length;
+    const { theme, colours } = this.#context;
+    if (minima.length) this.plot.draw(({ narrow }) => sparsityFigure(minima, { mode: theme.mode, colours, narrow }));
+  }
+
+  close() {
+    this.plot.close();
+  }
+}
+
+function zeroGroups(run) {
+  const groups = (run?.layers ?? []).reduce((sum, layer) => sum + layer.groups, 0);
+  if (!groups) return percent(run?.final.zero_groups);
+  const zero = run.layers.reduce((sum, layer) => sum + layer.zero_groups, 0);
+  return element('span', {}, percent(zero / groups), ' ', element('small.soft', {}, `${zero} of ${groups}`));
+}
+
+function rise(values) {
+  if (!values || values.rise === null || values.rise === undefined) return '–';
+  return element('span', {}, `+${loss(values.rise)}`, ' ', element('small.soft', {}, `within ${values.radius}`));
+}

@@ -1,0 +1,130 @@
+/** Pointing at a surface, by mouse, finger or arrow keys: all values there, and the t of a path that is near. */
+
+import { drawnPaths, nearestPath, placeAt } from '../plots/along.js';
+import { scenePixel } from '../plots/cursor.js';
+import { shownPoints } from '../plots/labels.js';
+import { significant, valueText } from '../plots/numbers.js';
+import { nearest } from '../plots/sampling.js';
+import { heightAt } from '../plots/surface3d.js';
+
+const REACH = 0.04;
+const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowDown: [0, -1], ArrowUp: [0, 1] };
+
+export class SurfacePointer {
+  #pane;
+  #context;
+  #cell = null;
+
+  constructor(pane, context) {
+    this.#pane = pane;
+    this.#context = context;
+  }
+
+  bind() {
+    const { canvas } = this.#pane.plot;
+    const flat = this.#context.view().form !== '3d';
+    canvas.tabIndex = 0;
+    canvas.addEventListener('keydown', (event) => this.#key(event));
+    canvas.addEventListener('blur', () => this.#leave());
+    canvas.addEventListener('pointerleave', () => this.#leave());
+    if (flat) {
+      canvas.addEventListener('pointermove', (event) => this.#move(this.#pane.plot.place(event), event));
+      canvas.addEventListener('pointerdown', (event) => this.#move(this.#pane.plot.place(event), event));
+    } else {
+      canvas.on('plotly_hover', ({ points: [point], event }) => this.#move(point, event ?? this.#centre()));
+      canvas.on('plotly_unhover', () => this.#leave());
+    }
+  }
+
+  /** The marks of this picture: a dot on each path at the cursor's t, and the cell that the keys are at. */
+  marks(plane, view) {
+    const { cursor, observed, colours } = this.#context;
+    const places = cursor.t === null ? [] : drawnPaths(plane).flatMap((path) => {
+      const known = observed.paths.find(({ name }) => path.names.includes(name));
+      if (known && view.hidden.has(known.name)) return [];
+      const reversed = known?.name === path.names[1];
+      return { ...placeAt(path, reversed ? 1 - cursor.t : cursor.t), colour: colours[known?.end] ?? '#7F7F7F' };
+    });
+    if (this.#cell) places.push({ x: plane.x[this.#cell[0]], y: plane.y[this.#cell[1]], colour: '#ffffff' });
+    return places.map(({ x, y, colour }) => {
+      const pixel = view.form === '3d' ? scenePixel(this.#pane.plot, x, y, heightAt(plane, this.#context.viewOf(), x, y)) : this.#pane.plot.pixel(x, y);
+      return pixel && { ...pixel, colour };
+    });
+  }
+
+  get #plane() {
+    return this.#context.observed.planes.get(this.#context.view().plane);
+  }
+
+  #move(place, where) {
+    if (!place) {
+      this.#leave();
+      return;
+    }
+    const plane = this.#plane;
+    const column = nearest(plane.x, place.x);
+    const row = nearest(plane.y, place.y);
+    const near = nearestPath(drawnPaths(plane), place, REACH * Math.max(...plane.extent));
+    const known = near && this.#context.observed.paths.find(({ name }) => near.path.names.includes(name));
+    const t = !near ? null : known && known.name === near.path.names[1] ? 1 - near.t : near.t;
+    this.#context.tooltip.show(this.#content(plane, column, row, place, known, t), where);
+    this.#context.cursor.set(t);
+  }
+
+  #content(plane, column, row, place, path, t) {
+    const index = row * plane.columns + column;
+    const rows = plane.done[index]
+      ? plane.quantities.map(([split, quantity]) => [`${split} ${quantity}`, valueText(quantity, plane.grid(split, quantity)[index])])
+      : [['not computed yet', '']];
+    if (path) rows.push([path.kind === 'line' ? `line ${path.start} to ${path.end}` : `curve ${path.name}`, `t ${t.toFixed(2)}`]);
+    const point = this.#pointAt(plane, place);
+    return { title: `${point ? `${point}: ` : ''}x ${significant(plane.x[column])}, y ${significant(plane.y[row])}`, rows };
+  }
+
+  #pointAt(plane, place) {
+    const reach = 0.02 * Math.max(...plane.extent);
+    const found = Object.entries(shownPoints(plane)).find(([, [x, y]]) => Math.hypot(x - place.x, y - place.y) <= reach);
+    if (!found) return null;
+    const off = plane.isProjected(found[0]) ? ` (projected, ${significant(plane.distances[found[0]])} off the plane)` : '';
+    return found[0] + off;
+  }
+
+  #key(event) {
+    if (event.key === 'Escape') {
+      this.#leave();
+      return;
+    }
+    const step = STEPS[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const plane = this.#plane;
+    const [column, row] = this.#cell ?? [plane.columns >> 1, plane.rows >> 1];
+    const size = event.shiftKey ? 5 : 1;
+    this.#cell = [clamped(column + size * step[0], plane.columns), clamped(row + size * step[1], plane.rows)];
+    const place = { x: plane.x[this.#cell[0]], y: plane.y[this.#cell[1]] };
+    this.#move(place, this.#onScreen(place));
+    this.#context.cursor.dispatchEvent(new Event('change'));
+    this.#context.announce(this.#context.tooltip.node.textContent);
+  }
+
+  #onScreen({ x, y }) {
+    const pixel = this.#context.view().form === '3d' ? null : this.#pane.plot.pixel(x, y);
+    const box = this.#pane.plot.stage.getBoundingClientRect();
+    return pixel ? { clientX: box.left + pixel.left, clientY: box.top + pixel.top } : this.#centre();
+  }
+
+  #centre() {
+    const box = this.#pane.plot.stage.getBoundingClientRect();
+    return { clientX: box.left + box.width / 2, clientY: box.top + box.height / 2 };
+  }
+
+  #leave() {
+    this.#cell = null;
+    this.#context.tooltip.hide();
+    this.#context.cursor.set(null);
+  }
+}
+
+function clamped(index, length) {
+  return Math.min(length - 1, Math.max(0, index));
+}

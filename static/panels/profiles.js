@@ -1,0 +1,141 @@
+/** Loss and error along the paths, and which paths are shown; hovering moves marks on the surfaces. */
+
+import { dataTable } from '../components/data-table.js';
+import { element } from '../elements.js';
+import { valueAt } from '../plots/along.js';
+import { setMarks } from '../plots/cursor.js';
+import { valueText } from '../plots/numbers.js';
+import { Plot } from '../plots/plot.js';
+import { pathLabel, pathStyle, profileFigure } from '../plots/profile.js';
+import { toggle } from './controls.js';
+import { pathsTable, profileTable } from './tables.js';
+
+const STEP = 0.02;
+
+export class ProfilesPanel {
+  #observed;
+  #context;
+  #panes = [];
+
+  constructor(observed, { store, theme, cursor, tooltip, colours, announce }) {
+    this.#observed = observed;
+    this.#context = { store, theme, cursor, tooltip, colours, announce };
+    this.log = toggle({ label: 'log loss', onchange: (on) => store.set({ plog: on ? '1' : null }, { replace: false }) });
+    this.legend = element('div.legend', { role: 'group', 'aria-label': 'Paths shown' });
+    this.pictures = element('div.pictures');
+    this.summary = element('div.summary');
+    this.node = element('section.panel.profiles', {},
+      element('div.toolbar', {}, element('h2', {}, 'Along the paths'), this.log.node, this.legend), this.pictures, this.summary);
+    cursor.addEventListener('change', () => this.mark());
+  }
+
+  /** All paths with their look. */
+  get entries() {
+    const { paths } = this.#observed;
+    return paths.map((path) => ({ path, label: pathLabel(path), line: pathStyle(path, paths, this.#context.colours) }));
+  }
+
+  get shown() {
+    return this.entries.filter(({ path }) => !this.view.hidden.has(path.name));
+  }
+
+  update(view) {
+    this.view = view;
+    this.log.show(view.profileLog);
+    this.draw();
+  }
+
+  draw() {
+    const { entries } = this;
+    this.node.hidden = !entries.length;
+    if (!entries.length) return;
+    if (!this.#panes.length) this.#arrange();
+    this.#drawLegend(entries);
+    this.summary.replaceChildren(dataTable(pathsTable(entries)));
+    for (const { plot, split, value } of this.#panes) {
+      plot.ondraw = () => this.mark();
+      plot.draw(({ narrow }) => profileFigure(this.shown, { split, value, log: this.view.profileLog, mode: this.#context.theme.mode, narrow }));
+    }
+  }
+
+  mark() {
+    const { t } = this.#context.cursor;
+    for (const { plot, split, value } of this.#panes) {
+      const { frame } = plot;
+      const at = t === null || !frame ? null : plot.pixel(t);
+      const dots = !at ? [] : this.shown.filter(({ path }) => path[value][split]).map(({ path, line }) => {
+        const pixel = plot.pixel(t, valueAt(path[value][split], path.t, t));
+        return pixel && { ...pixel, colour: line.color };
+      });
+      setMarks(plot, dots, at && { left: at.left, top: frame.top, height: frame.height });
+    }
+  }
+
+  close() {
+    this.#panes.forEach(({ plot }) => plot.close());
+  }
+
+  #arrange() {
+    const splits = this.#observed.experiment.spec.splits ?? ['train', 'test'];
+    const other = splits.includes('test') ? 'test' : 'train';
+    this.#panes = [['train', 'loss'], [other, 'error']].map(([split, value]) => {
+      const table = () => profileTable(this.shown, split, value);
+      const plot = new Plot({ label: `${split} ${value} along the paths. Arrow keys move along t.`, caption: value === 'loss' ? `${split} loss, nats` : `${split} error`, table });
+      this.#bind(plot);
+      return { plot, split, value };
+    });
+    this.pictures.replaceChildren(...this.#panes.map(({ plot }) => plot.node));
+  }
+
+  #bind(plot) {
+    const { cursor, tooltip, announce } = this.#context;
+    const leave = () => { tooltip.hide(); cursor.set(null); };
+    const go = (t, where) => { tooltip.show(this.#content(t), where); cursor.set(t); };
+    const move = (event) => {
+      const place = plot.place(event);
+      if (place) go(Math.min(1, Math.max(0, place.x)), event);
+      else leave();
+    };
+    plot.canvas.tabIndex = 0;
+    for (const kind of ['pointermove', 'pointerdown']) plot.canvas.addEventListener(kind, move);
+    for (const kind of ['pointerleave', 'blur']) plot.canvas.addEventListener(kind, leave);
+    plot.canvas.addEventListener('keydown', (event) => {
+      const step = { ArrowRight: STEP, ArrowLeft: -STEP }[event.key];
+      if (event.key === 'Escape') leave();
+      if (!step) return;
+      event.preventDefault();
+      const t = Math.min(1, Math.max(0, (cursor.t ?? 0.5) + step));
+      const box = plot.stage.getBoundingClientRect();
+      const pixel = plot.pixel(t);
+      go(t, { clientX: box.left + (pixel?.left ?? 0), clientY: box.top + 24 });
+      announce(tooltip.node.textContent);
+    });
+  }
+
+  #content(t) {
+    const rows = this.shown.flatMap(({ path, label, line }) => {
+      const values = this.#panes.filter(({ split, value }) => path[value][split]).map(({ split, value }) => valueText(value, valueAt(path[value][split], path.t, t)));
+      return [[label, values.join('   '), line.color]];
+    });
+    return { title: `t ${t.toFixed(2)}: ${this.#panes.map(({ split, value }) => `${split} ${value}`).join(', ')}`, rows };
+  }
+
+  #drawLegend(entries) {
+    const { hidden } = this.view;
+    const flip = (name) => {
+      const next = new Set(this.view.hidden);
+      if (!next.delete(name)) next.add(name);
+      this.#context.store.set({ hide: [...next].join(',') }, { replace: false });
+    };
+    const key = entries.map(({ label }) => label).join();
+    if (key !== this.key) {
+      this.key = key;
+      this.legend.replaceChildren(...entries.map(({ path, label, line }) => {
+        const dash = { solid: 'solid', dash: 'dashed', dot: 'dotted' }[line.dash];
+        const stroke = element('i.stroke', { style: `border-top: ${line.width}px ${dash} ${line.color}` });
+        return element('button.plain', { type: 'button', 'data-path': path.name, onclick: () => flip(path.name) }, stroke, label);
+      }));
+    }
+    for (const button of this.legend.children) button.setAttribute('aria-pressed', String(!hidden.has(button.dataset.path)));
+  }
+}

@@ -1,0 +1,157 @@
+/** The surfaces of a plane: one or two pictures side by side, flat or as a relief, with their controls. */
+
+import { element } from '../elements.js';
+import { SHOWN, cameraText, zoomText, zoomedTo } from '../landscape/viewstate.js';
+import { contourFigure, surfaceScale } from '../plots/contour.js';
+import { setMarks } from '../plots/cursor.js';
+import { significant } from '../plots/numbers.js';
+import { Plot } from '../plots/plot.js';
+import { reliefFigure } from '../plots/surface3d.js';
+import { captionOf } from './captions.js';
+import { choice, clipSlider, segmented, toggle } from './controls.js';
+import { SurfacePointer } from './pointer.js';
+import { surfaceTable } from './tables.js';
+
+export class SurfacesPanel {
+  #observed;
+  #context;
+  #panes = [];
+
+  constructor(observed, { store, theme, cursor, tooltip, colours, announce }) {
+    this.#observed = observed;
+    this.#context = { store, theme, cursor, tooltip, colours, announce };
+    const push = (patch) => store.set(patch, { replace: false });
+    const planes = observed.experiment.planes;
+    this.plane = segmented({ label: 'plane', options: planes.map((name) => [name, name]), onchange: (plane) => push({ plane, zoom: null, clip: null, eclip: null }) });
+    const splits = observed.experiment.spec.splits ?? ['train', 'test'];
+    const shows = Object.entries(SHOWN).filter(([, { panes }]) => panes.every(([split]) => splits.includes(split)));
+    this.show = choice({ label: 'show', options: shows.map(([value, { title }]) => [value, title]), onchange: (show) => push({ show }) });
+    this.form = segmented({ label: 'as', options: [['contour', 'contour'], ['3d', '3-D']], onchange: (form) => push({ form: form === '3d' ? form : null }) });
+    this.log = toggle({ label: 'log', onchange: (on) => push({ log: on ? null : '0' }) });
+    this.clip = clipSlider({ label: 'clip', text: (value) => this.#clipText(value), onchange: (value) => store.set({ [this.#clipField]: value }) });
+    this.reset = element('button', { type: 'button', hidden: true, onclick: () => push({ zoom: null, camera: null }) }, 'whole plane');
+    this.pictures = element('div.pictures');
+    this.caption = element('p.soft.caption');
+    const tools = element('div.toolbar', {}, this.plane.node, this.show.node, this.form.node, this.log.node, this.clip.node, this.reset);
+    this.node = element('section.panel.surfaces', { 'aria-label': 'Surfaces' }, tools, this.pictures, this.caption);
+    cursor.addEventListener('change', () => this.mark());
+  }
+
+  /** @param view as readView gives it */
+  update(view) {
+    this.view = view;
+    this.plane.show(view.plane);
+    this.show.show(view.show);
+    this.form.show(view.form);
+    this.log.show(view.log);
+    this.log.input.disabled = SHOWN[view.show].panes.every(([, value]) => value === 'error');
+    this.reset.hidden = !view.zoom && !view.camera;
+    this.draw();
+  }
+
+  draw() {
+    const plane = this.#observed.planes.get(this.view.plane);
+    const wanted = SHOWN[this.view.show].panes.filter(([split]) => !plane || plane.has(split, 'loss'));
+    const key = `${this.view.plane} ${this.view.show} ${this.view.form} ${Boolean(plane)}`;
+    if (key !== this.key) this.#arrange(key, wanted, plane);
+    if (!plane) return;
+    this.#showClip(plane);
+    this.caption.textContent = captionOf(plane);
+    for (const pane of this.#panes) this.#drawPane(pane, plane);
+  }
+
+  /** Marks where the paths are at the cursor's t. */
+  mark() {
+    const plane = this.#observed.planes.get(this.view?.plane);
+    if (!plane) return;
+    for (const pane of this.#panes) setMarks(pane.plot, pane.pointer.marks(plane, this.view));
+  }
+
+  /** The pictures that are on screen, for those who export them. */
+  get plots() {
+    return this.#panes.map(({ plot }) => plot);
+  }
+
+  close() {
+    this.#panes.forEach(({ plot }) => plot.close());
+  }
+
+  #arrange(key, wanted, plane) {
+    this.key = key;
+    this.close();
+    if (!plane) {
+      this.#panes = [];
+      const waiting = wanted.map(([split, value]) => element('figure.picture', {}, element('div.plot-head', {}, element('figcaption', {}, `${split} ${value}`)),
+        element('div.hatched', { role: 'img', 'aria-label': `${split} ${value}: not computed yet` })));
+      this.pictures.replaceChildren(...waiting);
+      const { active } = this.#observed;
+      this.caption.textContent = active ? 'Hatched: not computed yet. The surface appears here as soon as its minima are trained.' : 'This plane was not computed.';
+      return;
+    }
+    this.#panes = wanted.map(([split, value]) => this.#pane(split, value));
+    this.pictures.replaceChildren(...this.#panes.map(({ plot }) => plot.node));
+  }
+
+  #pane(split, value) {
+    const { announce, cursor, tooltip, colours } = this.#context;
+    const label = `${split} ${value} on the plane ${this.view.plane}, ${this.view.form === '3d' ? 'relief' : 'contour'}. Arrow keys move over the grid.`;
+    const plot = new Plot({ label, table: () => surfaceTable(this.#observed.planes.get(this.view.plane), split, value) });
+    const pane = { plot, split, value, bound: false };
+    pane.pointer = new SurfacePointer(pane, { observed: this.#observed, cursor, tooltip, colours, announce, view: () => this.view, viewOf: () => this.#viewOf(pane) });
+    return pane;
+  }
+
+  #viewOf({ split, value }) {
+    const { log, clip, errorClip, zoom, camera } = this.view;
+    const { theme, colours } = this.#context;
+    return { split, value, log, clip: value === 'loss' ? clip : errorClip, zoom, camera, mode: theme.mode, colours };
+  }
+
+  #drawPane(pane, plane) {
+    const view = this.#viewOf(pane);
+    const logarithmic = view.log && view.value === 'loss' ? ' (log scale)' : '';
+    pane.plot.caption.textContent = view.value === 'loss' ? `${view.split} loss, nats${logarithmic}` : `${view.split} error`;
+    const relief = this.view.form === '3d';
+    const shape = view.zoom ? (view.zoom.y[1] - view.zoom.y[0]) / (view.zoom.x[1] - view.zoom.x[0]) : plane.extent[1] / plane.extent[0];
+    pane.plot.ondraw = () => this.#bind(pane);
+    return pane.plot.draw(({ room, narrow }) => {
+      if (!relief) return { ...contourFigure(plane, { ...view, narrow }), shape };
+      const figure = reliefFigure(plane, { ...view, narrow });
+      figure.layout.height = Math.round(Math.min(480, Math.max(320, 0.7 * room)));
+      return figure;
+    });
+  }
+
+  #bind(pane) {
+    this.mark();
+    if (pane.bound) return;
+    pane.bound = true;
+    const { store } = this.#context;
+    pane.plot.canvas.on('plotly_relayout', (event) => {
+      const zoom = zoomedTo(event, pane.plot.canvas._fullLayout);
+      if (zoom && this.view.form !== '3d') store.set({ zoom: zoomText(zoom) }, { replace: false });
+      const camera = event['scene.camera'];
+      if (camera) store.set({ camera: cameraText(camera.eye) });
+    });
+    pane.plot.canvas.on('plotly_relayouting', () => this.mark());
+    pane.plot.canvas.on('plotly_doubleclick', () => store.set({ zoom: null }, { replace: false }));
+    pane.pointer.bind();
+  }
+
+  get #clipField() {
+    return SHOWN[this.view.show].panes[0][1] === 'loss' ? 'clip' : 'eclip';
+  }
+
+  #clipText(value) {
+    return this.#clipField === 'clip' ? `${significant(value)} nats` : `${significant(100 * value)} %`;
+  }
+
+  #showClip(plane) {
+    const [split, value] = SHOWN[this.view.show].panes[0];
+    const scale = surfaceScale(plane, this.#viewOf({ split, value }));
+    let top = scale.high;
+    for (const number of plane.grid(split, value)) if (Number.isFinite(number) && number > top) top = number;
+    const low = Math.max(Math.min(scale.high, scale.low * 2 || scale.high / 100), top / 1e5);
+    this.clip.show(scale.high, [low, Math.max(top, low * 1.01)], (value === 'loss' ? this.view.clip : this.view.errorClip) !== null);
+  }
+}

@@ -1,0 +1,59 @@
+/** The numbers behind the pictures, as content of data tables. */
+
+import { loss, percent } from '../format.js';
+import { barrierText, significant, valueText } from '../plots/numbers.js';
+import { range } from '../plots/sampling.js';
+
+const MOST = 41;
+
+/** Every so many-th row and column of a surface: a table of 160,000 cells would help nobody; the CSV has all. */
+export function surfaceTable(plane, split, value) {
+  const columns = range(plane.columns, Math.ceil(plane.columns / MOST));
+  const rows = range(plane.rows, Math.ceil(plane.rows / MOST)).reverse();
+  const grid = plane.grid(split, value);
+  const cell = (index) => (plane.done[index] ? valueText(value, grid[index]) : '');
+  return {
+    caption: `${split} ${value} on the plane ${plane.name}: rows are y, columns are x`,
+    columns: [{ title: 'y \\ x' }, ...columns.map((column) => ({ title: significant(plane.x[column]), number: true }))],
+    rows: rows.map((row) => [significant(plane.y[row]), ...columns.map((column) => cell(row * plane.columns + column))]),
+  };
+}
+
+/** Values along the paths at each t. `entries`: [{path, label}] */
+export function profileTable(entries, split, value) {
+  const ts = entries[0]?.path.t ?? [];
+  const shown = entries.filter(({ path }) => path[value][split]);
+  return {
+    caption: `${split} ${value} along the paths`,
+    columns: [{ title: 't' }, ...shown.map(({ label }) => ({ title: label, number: true }))],
+    rows: ts.map((t, index) => [t.toFixed(3), ...shown.map(({ path }) => valueText(value, path[value][split][index]))]),
+  };
+}
+
+/** Metrics of each epoch. `runs`: [{label, epochs}] */
+export function trainingTable(runs) {
+  const format = { train_loss: loss, test_loss: loss, train_accuracy: percent, test_accuracy: percent, sparsity: percent, zero_groups: percent, threshold: significant, angle: significant };
+  return {
+    caption: 'training, epoch by epoch',
+    columns: [{ title: 'minimum' }, { title: 'epoch', number: true }, ...Object.keys(format).map((name) => ({ title: name.replace('_', ' '), number: true }))],
+    rows: runs.flatMap(({ label, epochs }) => (epochs.epoch ?? []).map((epoch, index) => [label, String(epoch), ...Object.entries(format).map(([name, text]) => text(epochs[name]?.[index] ?? NaN))])),
+  };
+}
+
+export function layersTable(minima) {
+  return {
+    caption: 'groups and parameters that are zero, by layer',
+    columns: [{ title: 'minimum' }, { title: 'layer' }, ...['groups', 'zero groups', 'parameters', 'zero parameters'].map((title) => ({ title, number: true }))],
+    rows: minima.flatMap(({ name, layers }) => layers.map((layer) => [name, layer.name, ...[layer.groups, layer.zero_groups, layer.parameters, layer.zero_parameters].map((count) => count.toLocaleString('en'))])),
+  };
+}
+
+/** One row a path: its length, barrier, and the range of loss and error along it. */
+export function pathsTable(entries) {
+  const ends = (list, text) => (list?.length ? `${text(Math.min(...list))} to ${text(Math.max(...list))}` : '–');
+  return {
+    caption: 'paths between the minima',
+    columns: [{ title: 'path' }, ...['length', 'barrier, nats', 'train loss', 'test error'].map((title) => ({ title, number: true }))],
+    rows: entries.map(({ path, label }) => [label, significant(path.arc.at(-1)), barrierText(path.barrier.train ?? NaN), ends(path.loss.train, loss), ends(path.error.test, percent)]),
+  };
+}

@@ -1,0 +1,109 @@
+/** The head of an experiment: what it is, how far it is, and the verdict in words with its numbers. */
+
+import { badge, experimentBadge } from '../components/badge.js';
+import '../components/progress-bar.js';
+import { element } from '../elements.js';
+import { counted, duration, percent } from '../format.js';
+import { barrierText, fromJson } from '../plots/numbers.js';
+
+const TONES = { 'one basin': 'good', 'joined by a curve only': 'warn', separate: 'bad' };
+const STAGES = { minima: 'training the minima', curves: 'fitting the curves', surfaces: 'computing the surfaces', profiles: 'measuring the paths', verdict: 'judging' };
+
+/** "digits · cnn 16-32, 128 · 3 minima" */
+export function factsOf({ dataset, spec, minima }) {
+  const { name, ...options } = typeof spec.model === 'object' ? spec.model : { name: spec.model ?? 'cnn' };
+  const words = Object.values(options).map((value) => (Array.isArray(value) ? value.join('-') : String(value)));
+  return [dataset, [name, ...words].join(' '), counted(minima.length, 'minimum', 'minima')].join(' · ');
+}
+
+/** "done in 1 min 12 s", "running: training the minima, 2 min 05 s left" */
+export function stateText({ state, stage, seconds_left: left, started, finished, error }) {
+  const took = started && finished ? duration((Date.parse(finished) - Date.parse(started)) / 1000) : null;
+  if (state === 'done') return took ? `done in ${took}` : 'done';
+  if (state === 'running') return `${STAGES[stage] ?? stage}${left ? `, ${duration(left)} left` : ''}`;
+  if (state === 'failed') return error ?? 'failed';
+  return state === 'queued' ? 'waits for a worker' : `${state}${took ? ` after ${took}` : ''}`;
+}
+
+export class VerdictPanel {
+  node = element('section.verdict', { 'aria-label': 'Verdict' });
+  #observed;
+
+  constructor(observed) {
+    this.#observed = observed;
+  }
+
+  draw() {
+    const { verdict, experiment, warnings } = this.#observed;
+    const notes = warnings.map(({ minimum, message }) => element('li', {}, minimum ? `${minimum}: ${message}` : message));
+    const list = notes.length ? element('ul.notes', { 'aria-label': 'Warnings' }, notes) : null;
+    if (verdict) this.#drawVerdict(verdict, list);
+    else this.#drawState(experiment, list);
+  }
+
+  #drawState(experiment, list) {
+    this.node.dataset.tone = experiment.state === 'failed' ? 'bad' : 'soft';
+    const running = experiment.state === 'running' || experiment.state === 'queued';
+    this.node.replaceChildren(...[
+      element('div.verdict-head', {}, experimentBadge(experiment)),
+      element('p.sentence', {}, running ? 'No verdict yet. ' : 'No verdict. ', `${capital(stateText(experiment))}.`),
+      running ? element('progress-bar', { value: String(experiment.progress), label: `progress of ${experiment.name}` }) : null,
+      list,
+    ].filter(Boolean));
+  }
+
+  #drawVerdict(verdict, list) {
+    this.node.dataset.tone = TONES[verdict.kind] ?? 'soft';
+    const [first, ...rest] = sentences(verdict.sentence);
+    this.node.replaceChildren(...[
+      element('div.verdict-head', {}, badge(verdict.kind), element('a', { href: '/help' }, 'what the words mean')),
+      element('p.sentence', {}, first),
+      element('dl.numbers', {}, this.#numbers(verdict)),
+      rest.length ? element('p.rest', {}, rest.join(' ')) : null,
+      verdict.notes?.length ? element('ul.notes', {}, verdict.notes.map((note) => element('li', {}, note))) : null,
+      list,
+    ].filter(Boolean));
+  }
+
+  #numbers(verdict) {
+    const [start, end] = verdict.between ?? [];
+    const control = verdict.control ?? {};
+    const errors = verdict.test_error?.line;
+    const sparse = this.#sparsest();
+    return [
+      barrierCell(`barrier, line ${start} to ${end}`, verdict.line, verdict.level),
+      barrierCell(`barrier, curve ${verdict.curve?.name ?? ''}`, verdict.curve, verdict.level),
+      barrierCell(`control: line to ${control.name}`, control.line, verdict.level),
+      barrierCell(`control: curve to ${control.name}`, control.curve, verdict.level),
+      errors ? cell('test error on the line', `${(100 * errors.min).toFixed(1)} to ${percent(errors.max)}`, `mean ${percent(errors.mean)}`) : null,
+      sparse,
+    ].filter(Boolean);
+  }
+
+  #sparsest() {
+    const runs = this.#observed.runs.filter(({ final }) => final.zero_groups > 0);
+    if (!runs.length) return null;
+    const { name, final } = runs.reduce((a, b) => (b.final.zero_groups > a.final.zero_groups ? b : a));
+    return cell(`${name}: groups exactly zero`, percent(final.zero_groups), `test accuracy ${percent(final.test_accuracy)}`);
+  }
+}
+
+function barrierCell(label, values, level) {
+  if (!values) return null;
+  const [low, high] = [fromJson(values.low), fromJson(values.high)];
+  const interval = Number.isNaN(low) || Number.isNaN(high) ? 'nats' : `${level ? `${Math.round(100 * level)} %: ` : ''}${barrierText(low)} to ${barrierText(high)} nats`;
+  return cell(label, barrierText(values.barrier === null ? Infinity : fromJson(values.barrier)), interval);
+}
+
+function cell(label, value, below) {
+  return element('div', {}, element('dt', {}, label), element('dd', {}, value, element('small', {}, below)));
+}
+
+/** Sentences end with a full stop before a capital letter; numbers have points, too. */
+function sentences(text) {
+  return text.split(/(?<=\.) (?=[A-Z])/);
+}
+
+function capital(text) {
+  return text[0].toUpperCase() + text.slice(1).replace(/\.$/, '');
+}

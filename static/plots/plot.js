@@ -1,0 +1,118 @@
+/** A picture of plotly.js in the page: drawn in place, as wide as its column, with its numbers as a table behind it. */
+
+import { dataTable } from '../components/data-table.js';
+import { element } from '../elements.js';
+import { loadPlotly } from '../plotly.js';
+import { CONFIG } from './theme.js';
+
+export const NARROW = 480;
+const TALLEST = 560;
+
+export class Plot {
+  /** @param {{label: string, table?: () => object, caption?: string}} about */
+  constructor({ label, table, caption }) {
+    this.canvas = element('div.plot', { role: 'img', 'aria-label': label });
+    this.overlay = element('div.overlay', { 'aria-hidden': 'true' });
+    this.caption = element('figcaption', {}, caption ?? '');
+    this.behind = element('div.behind', { hidden: true });
+    this.table = table;
+    this.button = element('button.plain.table-button', { type: 'button', 'aria-expanded': 'false', onclick: () => this.#toggle() }, 'Table');
+    const top = element('div.plot-head', {}, this.caption, table ? this.button : null);
+    this.stage = element('div.stage', {}, this.canvas, this.overlay);
+    this.node = element('figure.picture', {}, top, this.stage, this.behind);
+    this.width = 0;
+    this.draws = 0;
+    this.#watch();
+  }
+
+  /** @param make (room) => {data, layout, shape?}: `shape` is height over width of the frame, where units are equal */
+  draw(make) {
+    this.make = make;
+    return (this.drawing = this.#drawn(make));
+  }
+
+  async #drawn(make) {
+    const Plotly = await loadPlotly();
+    if (this.closed || make !== this.make || !this.node.isConnected) return;
+    const room = Math.floor(this.node.clientWidth);
+    if (!room) return;
+    this.width = room;
+    const { data, layout, shape } = make({ room, narrow: room < NARROW });
+    const { width, height } = sizeOf(room, layout, shape);
+    this.canvas.style.width = `${width}px`;
+    this.canvas.style.height = `${height}px`;
+    const began = performance.now();
+    await Plotly.react(this.canvas, data, { ...layout, width, height, autosize: false }, CONFIG);
+    this.took = performance.now() - began;
+    this.draws += 1;
+    this.canvas.dataset.draws = String(this.draws);
+    this.canvas.dataset.took = this.took.toFixed(0);
+    this.stage.style.width = `${width}px`;
+    this.ondraw?.();
+    if (!this.behind.hidden) this.#fill();
+  }
+
+  /** Where a place of the flat axes is, in pixels of the stage; null outside the frame. */
+  pixel(x, y) {
+    const { xaxis, yaxis } = this.canvas._fullLayout ?? {};
+    if (!xaxis?._length) return null;
+    const across = xaxis.d2p(x);
+    const up = y === undefined ? 0 : yaxis.d2p(y);
+    if (!(across >= -1 && across <= xaxis._length + 1 && up >= -1 && up <= yaxis._length + 1)) return null;
+    return { left: xaxis._offset + across, top: yaxis._offset + up };
+  }
+
+  /** The place under a pointer on the flat axes; null outside the frame. */
+  place(event) {
+    const { xaxis, yaxis } = this.canvas._fullLayout ?? {};
+    if (!xaxis?._length) return null;
+    const box = this.canvas.getBoundingClientRect();
+    const across = event.clientX - box.left - xaxis._offset;
+    const up = event.clientY - box.top - yaxis._offset;
+    if (across < 0 || up < 0 || across > xaxis._length || up > yaxis._length) return null;
+    return { x: xaxis.p2d(across), y: yaxis.p2d(up) };
+  }
+
+  /** The frame of the flat axes in pixels of the stage. */
+  get frame() {
+    const { xaxis, yaxis } = this.canvas._fullLayout ?? {};
+    return xaxis?._length ? { left: xaxis._offset, top: yaxis._offset, width: xaxis._length, height: yaxis._length } : null;
+  }
+
+  close() {
+    this.closed = true;
+    this.observer.disconnect();
+    globalThis.Plotly?.purge(this.canvas);
+  }
+
+  #toggle() {
+    this.behind.hidden = !this.behind.hidden;
+    this.button.setAttribute('aria-expanded', String(!this.behind.hidden));
+    if (this.behind.hidden) this.behind.replaceChildren();
+    else this.#fill();
+  }
+
+  #fill() {
+    this.behind.replaceChildren(dataTable(this.table()));
+  }
+
+  #watch() {
+    let waiting = 0;
+    this.observer = new ResizeObserver(() => {
+      const room = Math.floor(this.node.clientWidth);
+      if (!this.make || room === this.width) return;
+      clearTimeout(waiting);
+      waiting = setTimeout(() => this.draw(this.make), 60);
+    });
+    this.observer.observe(this.node);
+  }
+}
+
+/** A plane has equal units on both axes: the picture is as large as its frame and the margins. */
+function sizeOf(room, { margin, height }, shape) {
+  if (!shape) return { width: room, height: height ?? Math.min(300, Math.max(220, 0.4 * room)) };
+  const across = margin.l + margin.r;
+  const up = margin.t + margin.b;
+  const frame = Math.min(room - across, (TALLEST - up) / shape);
+  return { width: Math.round(frame + across), height: Math.round(frame * shape + up) };
+}

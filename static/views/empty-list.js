@@ -1,0 +1,18 @@
+import { element, icon } from '../elements.js';
+
+/** What stands in an empty list: one sentence, one button, and the picture that it will make. */
+export function emptyList(runDemo) {
+  const base = new URL('../', import.meta.url);
+  const button = element('button.primary', { type: 'button', onclick: async () => {
+    button.disabled = true;
+    await runDemo();
+    button.disabled = false;
+  } }, icon('play'), 'Run the demo');
+  return element('section.welcome.panel', {},
+    element('div', {},
+      element('p.lead', {}, 'Train two networks, map the loss around them, and see whether they lie in one flat valley.'),
+      element('p.soft', {}, 'The demo takes about a minute and needs no download.'),
+      element('div.row', {}, button, element('a.button', { href: '/new' }, 'Set up your own'))),
+    element('figure', {},
+      element('img', { src: new URL('promise.svg', base).href, alt: 'Contours of the loss around two networks that lie in one valley, and a third in another', width: 480, height: 360 })));
+}

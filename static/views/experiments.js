@@ -1,0 +1,152 @@
+/** All experiments: a live list with filters, search, order and actions. The address holds all of it. */
+
+import { element, icon, uniqueId } from '../elements.js';
+import { problem } from '../components/problem.js';
+import { notify } from '../components/notices.js';
+import { poll } from '../polling.js';
+import { ExperimentRow } from './experiment-row.js';
+import { emptyList } from './empty-list.js';
+
+const STATES = ['queued', 'running', 'done', 'failed', 'cancelled'];
+const ORDERS = {
+  newest: ['newest first', () => 0],
+  name: ['by name', (a, b) => a.name.localeCompare(b.name)],
+  state: ['by state', (a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state)],
+  verdict: ['by verdict', (a, b) => (a.verdict_kind ?? '~').localeCompare(b.verdict_kind ?? '~')],
+  longest: ['longest run first', (a, b) => elapsed(b) - elapsed(a)],
+};
+const PAGE = 30;
+const LIVE = 1500;
+const CALM = 6000;
+const TYPING = 250;
+
+const elapsed = ({ started, finished }) => (started ? (finished ? Date.parse(finished) : Date.now()) - Date.parse(started) : 0);
+
+export default function mount(root, context) {
+  const { api, store, navigate } = context;
+  document.title = 'Experiments · Valleyscope';
+  const rows = new Map();
+  const chosen = new Set((store.get().ids ?? '').split(',').filter(Boolean));
+  let limit = PAGE;
+  let asked = '';
+  let typing = 0;
+
+  const search = element('input', { type: 'search', placeholder: 'Search by name', 'aria-label': 'Search by name', oninput: () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => store.set({ search: search.value.trim() }), TYPING);
+  } });
+  const state = select('State', [['', 'all states'], ...STATES.map((name) => [name, name])], (value) => store.set({ state: value }, { replace: false }));
+  const order = select('Order', Object.entries(ORDERS).map(([name, [words]]) => [name === 'newest' ? '' : name, words]), (value) => store.set({ sort: value }, { replace: false }));
+  const compare = element('button', { type: 'button', disabled: true, onclick: () => navigate('/compare', { ids: [...chosen].join(',') }) }, 'Compare');
+  const list = element('ul.experiments', { 'aria-label': 'Experiments' });
+  const more = element('button', { type: 'button', hidden: true, onclick: () => { limit = Math.min(200, limit + PAGE); polling.now(); } }, 'Show more');
+  const state_of_list = element('div', {});
+  const filters = element('div.filters', {}, search, state.node, order.node);
+  root.append(element('div.page', {},
+    element('div.head', {}, element('h1', { tabIndex: -1 }, 'Experiments'), compare,
+      element('a.button.primary', { href: '/new' }, icon('plus'), 'New experiment')),
+    filters, state_of_list, list, more));
+  list.append(...skeletons());
+
+  const polling = poll(look);
+  readAddress();
+  polling.now();
+  return {
+    update: () => { readAddress(); polling.now(); },
+    unmount: () => {
+      polling.stop();
+      clearTimeout(typing);
+      for (const row of rows.values()) row.close();
+    },
+  };
+
+  function readAddress() {
+    const query = store.get();
+    if (document.activeElement !== search) search.value = query.search ?? '';
+    state.field.value = query.state ?? '';
+    order.field.value = query.sort ?? '';
+  }
+
+  async function look() {
+    const query = store.get();
+    const address = new URLSearchParams({ limit: String(limit) });
+    if (STATES.includes(query.state)) address.set('state', query.state);
+    if (query.search) address.set('search', query.search);
+    asked = address.toString();
+    const mine = asked;
+    try {
+      const page = await api.get(`/api/experiments?${address}`);
+      if (mine !== asked) return 0;
+      show(page, query);
+      return page.items.some((item) => item.state === 'running' || item.state === 'queued') ? LIVE : CALM;
+    } catch (error) {
+      list.replaceChildren();
+      state_of_list.replaceChildren(problem(error, { again: () => polling.now() }));
+      return CALM;
+    }
+  }
+
+  function show(page, query) {
+    const filtered = Boolean(query.search || query.state);
+    const sorted = [...page.items].sort(ORDERS[query.sort]?.[1] ?? ORDERS.newest[1]);
+    for (const [id, row] of rows) {
+      if (!sorted.some((item) => item.id === id)) { row.close(); rows.delete(id); chosen.delete(id); }
+    }
+    for (const item of sorted) {
+      if (!rows.has(item.id)) rows.set(item.id, new ExperimentRow(item.id, { api, navigate, choose, changed: () => polling.now() }));
+      rows.get(item.id).show(item, chosen.has(item.id));
+    }
+    place(list, sorted.map((item) => rows.get(item.id).node));
+    more.hidden = page.next === null || limit >= 200;
+    const nothing = sorted.length === 0;
+    filters.hidden = nothing && !filtered;
+    compare.hidden = nothing && !filtered;
+    list.hidden = nothing;
+    if (!nothing) state_of_list.replaceChildren();
+    else if (filtered) state_of_list.replaceChildren(element('p.soft', {}, 'No experiment fits. ', element('a', { href: '/' }, 'Show all')));
+    else if (!state_of_list.querySelector('.welcome')) state_of_list.replaceChildren(emptyList(runDemo));
+    tellChosen();
+  }
+
+  function choose(id, on) {
+    if (on) chosen.add(id);
+    else chosen.delete(id);
+    store.set({ ids: [...chosen].join(',') });
+    tellChosen();
+  }
+
+  function tellChosen() {
+    compare.disabled = chosen.size < 2;
+    compare.textContent = chosen.size ? `Compare ${chosen.size}` : 'Compare';
+    compare.title = chosen.size < 2 ? 'Tick two or more experiments' : '';
+  }
+
+  async function runDemo() {
+    try {
+      const { demo } = await api.get('/api/recipes');
+      const made = await api.post('/api/experiments', { recipe: demo });
+      navigate(`/experiments/${made.id}`);
+    } catch (error) {
+      notify(error.message, { bad: true });
+    }
+  }
+}
+
+/** Puts nodes into an order without touching those that are in their place: focus and pictures stay. */
+function place(list, nodes) {
+  nodes.forEach((node, index) => {
+    if (list.children[index] !== node) list.insertBefore(node, list.children[index] ?? null);
+  });
+  while (list.children.length > nodes.length) list.lastChild.remove();
+}
+
+function select(label, options, onchange) {
+  const id = uniqueId('filter');
+  const field = element('select', { id, onchange: () => onchange(field.value) }, options.map(([value, words]) => element('option', { value }, words)));
+  return { field, node: element('div.filter', {}, element('label.unseen', { for: id }, label), field) };
+}
+
+function skeletons() {
+  return Array.from({ length: 3 }, () => element('li.experiment.skeleton', { 'aria-hidden': 'true' },
+    element('div.thumbnail'), element('div.lines', {}, element('div'), element('div'), element('div'))));
+}
