@@ -69,12 +69,14 @@ class Snapshots:
             if known is not None and known.tag == tag:
                 self._opened.move_to_end(directory)
                 return known
-        while tag is not None:
-            landscape = Landscape.open(directory / LANDSCAPE)
-            before, tag = tag, self.tag(directory)
-            if before == tag:  # else the writer replaced it in between
-                return self._keep(directory, Snapshot(before, landscape))
-        return None
+        if tag is None:
+            return None
+        # Where the writer replaces the file between the two calls, what is read is newer than its tag. That is
+        # harmless: the tag is never again that of the present file, so nobody is told that this is still new.
+        try:
+            return self._keep(directory, Snapshot(tag, Landscape.open(directory / LANDSCAPE)))
+        except FileNotFoundError:
+            return None
 
     def body(self, key: tuple[str, ...], make: Callable[[], bytes]) -> Body:
         """The bytes of an answer that depends on a snapshot; `key` has the snapshot's tag in it."""

@@ -105,17 +105,18 @@ class Upload:
         self.path.unlink(missing_ok=True)
 
     def _read_header(self) -> None:
-        _refuse_disguise(self._start)
         if len(self._start) < 8:
             return
         length = int.from_bytes(self._start[:8], "little")
         if not 2 <= length <= _LONGEST_HEADER:
-            raise BadUpload(f"the file is no safetensors file: {_REMEDY}")
+            raise BadUpload(f"the file is {_disguise(self._start)}: {_REMEDY}")
         if len(self._start) >= 8 + length:
             self._entries = parse_header(bytes(self._start[8 : 8 + length]))
             self._tensors = 8 + length
             self._complete = self._tensors + max((entry.end for entry in self._entries.values()), default=0)
             self._start.clear()
+            if self._complete > self._limit:
+                raise TooLarge(f"the file has {self._complete} bytes by its header, the limit here is {self._limit}")
 
     def _check_finite(self, entries: Mapping[str, Entry]) -> None:
         with self.path.open("rb") as file:
@@ -189,11 +190,10 @@ def _differences(entries: Mapping[str, Entry], blueprint: Blueprint) -> Iterator
             yield f"{name[:100]} is not part of the network"
 
 
-def _refuse_disguise(start: bytes | bytearray) -> None:
-    for magic, what in _DISGUISES.items():
-        # A header's length never begins like these: the eighth byte of a length is zero.
-        if start.startswith(magic) and len(start) >= 8 and start[7] != 0:
-            raise BadUpload(f"the file is {what}, no safetensors file: {_REMEDY}")
+def _disguise(start: bytes | bytearray) -> str:
+    """What a file is that is no safetensors file."""
+    known = (what for magic, what in _DISGUISES.items() if start.startswith(magic))
+    return next((f"{what}, no safetensors file" for what in known), "no safetensors file")
 
 
 def _all_finite(chunk: bytes, kind: str) -> bool:

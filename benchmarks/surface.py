@@ -94,11 +94,10 @@ class Contest:
     def __init__(self, case: Case) -> None:
         self.case = case
         generator = torch.Generator().manual_seed(0)
-        channels, height, width = case.shape
-        images = torch.randint(0, 256, (case.samples, height, width, channels), generator=generator, dtype=torch.uint8)
+        images = torch.randint(0, 256, (case.samples, *case.shape), generator=generator, dtype=torch.uint8)
         self.y = torch.randint(0, 10, (case.samples,), generator=generator)
-        self.pictures = Pictures(images.squeeze(-1).numpy(), self.y)
-        self.x = ((images.permute(0, 3, 1, 2) / 255 - 0.5) / 0.25).contiguous()
+        self.pictures = Pictures(images.movedim(1, -1).squeeze(-1).numpy(), self.y)
+        self.x = (images / 255 - 0.5) / 0.25
         start, *ends = (flatten(case.network(seed)) for seed in range(3))
         steps = np.arange(case.side) / case.side
         self.basis = torch.stack([start, ends[0] - start, ends[1] - start])

@@ -40,7 +40,7 @@ function navigate(path, state = {}) {
   for (const [name, value] of Object.entries(state)) {
     if (value !== null && value !== undefined) address.searchParams.set(name, String(value));
   }
-  history.pushState(null, '', address);
+  history.pushState(null, '', address.href.replaceAll('%2C', ','));
   return show({ moved: true });
 }
 

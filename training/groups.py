@@ -19,6 +19,7 @@ ParameterGroup = dict[str, Any]
 Layer = nn.Conv1d | nn.Conv2d | nn.Conv3d | nn.Linear
 _LAYERS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear)
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+_TRANSPARENT = (nn.Dropout, nn.Dropout2d, nn.Identity)
 
 
 def partition(
@@ -95,10 +96,18 @@ def _survey(model: nn.Module) -> tuple[dict[str, Layer], dict[str, list[nn.Modul
         module = modules[str(node.target)]
         if isinstance(module, _LAYERS):
             output = str(node.target)
-        source = node.args[0] if node.args else None
-        if isinstance(module, _NORMS) and isinstance(source, fx.Node) and str(source.target) in layers:
-            norms.setdefault(str(source.target), []).append(module)
+        if isinstance(module, _NORMS) and (source := _source(node, modules)) in layers:
+            norms.setdefault(source, []).append(module)
     return layers, norms, output
+
+
+def _source(node: fx.Node, modules: Mapping[str, nn.Module]) -> str:
+    """Name of the module whose output a node takes, looking through what changes nothing in evaluation."""
+    while node.args and isinstance(node.args[0], fx.Node):
+        node = node.args[0]
+        if not isinstance(modules.get(str(node.target)), _TRANSPARENT):
+            return str(node.target)
+    return ""
 
 
 def _survey_by_order(model: nn.Module) -> tuple[dict[str, Layer], dict[str, list[nn.Module]], str | None]:

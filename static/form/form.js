@@ -167,9 +167,8 @@ export class SpecForm {
     const inner = this.schema.describe(field.items);
     const cards = Object.keys(entries ?? {}).map((key) => element('fieldset.entry', {},
       element('legend.unseen', {}, `${one} ${key}`),
-      element('div.entry-head', {}, this.#nameField(name, key, one),
-        element('button.plain', { type: 'button', 'aria-label': `Remove ${key}`, title: 'Remove', onclick: () => this.#remove(name, key) }, icon('bin'))),
-      ...inGrids(this.#object([name, key], inner))));
+      ...inGrids([this.#nameField(name, key), ...this.#object([name, key], inner)]),
+      element('button.plain.remove', { type: 'button', 'aria-label': `Remove ${key}`, title: 'Remove', onclick: () => this.#remove(name, key) }, icon('bin'))));
     const about = element('p.hint', {}, field.description);
     const wrong = element('p.wrong', { hidden: true });
     const node = element('div.map', {}, about, ...cards, element('div.row', {},
@@ -179,11 +178,9 @@ export class SpecForm {
     return node;
   }
 
-  #nameField(map, key, one) {
+  #nameField(map, key) {
     const path = [map, key];
-    const made = cell({ kind: 'text', description: '' }, {
-      path, label: `name of the ${one}`, value: key, onchange: () => {},
-    });
+    const made = cell({ kind: 'text', description: '' }, { path, label: 'name', value: key, onchange: () => {} });
     const input = made.node.querySelector('input');
     input.addEventListener('change', () => {
       const name = input.value.trim();

@@ -17,7 +17,7 @@ export function segmented({ label, options, onchange }) {
 export function choice({ label, options, onchange }) {
   const id = uniqueId('choice');
   const select = element('select', { id, onchange: () => onchange(select.value) }, options.map(([value, words]) => element('option', { value }, words)));
-  const node = element('div.field', {}, element('label', { for: id }, label), select);
+  const node = element('div.control', {}, element('label', { for: id }, label), select);
   return { node, show: (value) => { select.value = value; } };
 }
 
@@ -40,7 +40,7 @@ export function clipSlider({ label, text, onchange }) {
     oninput: () => { tell(value()); onchange(Number(value().toPrecision(3))); },
   });
   const automatic = element('button.plain', { type: 'button', onclick: () => onchange(null) }, 'auto');
-  const node = element('div.field.clip', {}, element('label', { for: id }, label), input, output, automatic);
+  const node = element('div.control.clip', {}, element('label', { for: id }, label), input, output, automatic);
   return { node, show };
 
   function tell(shown) {

@@ -48,8 +48,8 @@ export class TrainingPanel {
     this.#context = { theme, colours };
     this.log = toggle({ label: 'log loss', onchange: (on) => store.set({ tlog: on ? null : '0' }, { replace: false }) });
     this.legend = element('div.legend');
-    this.plot = new Plot({ label: 'loss, accuracy, sparsity, threshold and angle over the epochs', table: () => trainingTable(this.runs) });
-    this.node = element('section.panel.training', {}, element('div.toolbar', {}, element('h2', {}, 'Training'), this.log.node, this.legend), this.plot.node);
+    this.plot = new Plot({ bare: true, label: 'loss, accuracy, sparsity, threshold and angle over the epochs', table: () => trainingTable(this.runs) });
+    this.node = element('section.panel.training', {}, element('div.toolbar', {}, element('h2', {}, 'Training'), this.log.node, this.legend, this.plot.button), this.plot.node);
   }
 
   get runs() {

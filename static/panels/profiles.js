@@ -8,6 +8,7 @@ import { valueText } from '../plots/numbers.js';
 import { Plot } from '../plots/plot.js';
 import { pathLabel, pathStyle, profileFigure } from '../plots/profile.js';
 import { toggle } from './controls.js';
+import { stroke } from './stroke.js';
 import { pathsTable, profileTable } from './tables.js';
 
 const STEP = 0.02;
@@ -131,9 +132,7 @@ export class ProfilesPanel {
     if (key !== this.key) {
       this.key = key;
       this.legend.replaceChildren(...entries.map(({ path, label, line }) => {
-        const dash = { solid: 'solid', dash: 'dashed', dot: 'dotted' }[line.dash];
-        const stroke = element('i.stroke', { style: `border-top: ${line.width}px ${dash} ${line.color}` });
-        return element('button.plain', { type: 'button', 'data-path': path.name, onclick: () => flip(path.name) }, stroke, label);
+        return element('button.plain', { type: 'button', 'data-path': path.name, onclick: () => flip(path.name) }, stroke(line), label);
       }));
     }
     for (const button of this.legend.children) button.setAttribute('aria-pressed', String(!hidden.has(button.dataset.path)));

@@ -13,8 +13,8 @@ export class ProvenancePanel {
   constructor(observed, download) {
     this.#observed = observed;
     this.#download = download;
-    this.facts = element('dl.facts');
-    this.files = element('ul.files');
+    this.facts = element('dl.origins');
+    this.files = element('ul.origin-files');
     this.spec = codeBlock('spec of this experiment');
     this.curl = codeBlock('the same by curl');
     this.python = codeBlock('the same by Python');

@@ -54,6 +54,7 @@ export class SurfacesPanel {
     const wanted = SHOWN[this.view.show].panes.filter(([split]) => !plane || plane.has(split, 'loss'));
     const key = `${this.view.plane} ${this.view.show} ${this.view.form} ${Boolean(plane)}`;
     if (key !== this.key) this.#arrange(key, wanted, plane);
+    this.clip.node.hidden = !plane;
     if (!plane) return;
     this.#showClip(plane);
     this.caption.textContent = captionOf(plane);
@@ -117,7 +118,7 @@ export class SurfacesPanel {
     return pane.plot.draw(({ room, narrow }) => {
       if (!relief) return { ...contourFigure(plane, { ...view, narrow }), shape };
       const figure = reliefFigure(plane, { ...view, narrow });
-      figure.layout.height = Math.round(Math.min(480, Math.max(320, 0.7 * room)));
+      figure.layout.height = Math.round(Math.min(600, Math.max(320, 0.72 * room)));
       return figure;
     });
   }

@@ -46,7 +46,7 @@ export class VerdictPanel {
     const running = experiment.state === 'running' || experiment.state === 'queued';
     this.node.replaceChildren(...[
       element('div.verdict-head', {}, experimentBadge(experiment)),
-      element('p.sentence', {}, running ? 'No verdict yet. ' : 'No verdict. ', `${capital(stateText(experiment))}.`),
+      element('p.finding', {}, running ? 'No verdict yet. ' : 'No verdict. ', `${capital(stateText(experiment))}.`),
       running ? element('progress-bar', { value: String(experiment.progress), label: `progress of ${experiment.name}` }) : null,
       list,
     ].filter(Boolean));
@@ -57,8 +57,8 @@ export class VerdictPanel {
     const [first, ...rest] = sentences(verdict.sentence);
     this.node.replaceChildren(...[
       element('div.verdict-head', {}, badge(verdict.kind), element('a', { href: '/help' }, 'what the words mean')),
-      element('p.sentence', {}, first),
-      element('dl.numbers', {}, this.#numbers(verdict)),
+      element('p.finding', {}, first),
+      element('dl.figures', {}, this.#numbers(verdict)),
       rest.length ? element('p.rest', {}, rest.join(' ')) : null,
       verdict.notes?.length ? element('ul.notes', {}, verdict.notes.map((note) => element('li', {}, note))) : null,
       list,

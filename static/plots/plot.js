@@ -9,8 +9,8 @@ export const NARROW = 480;
 const TALLEST = 560;
 
 export class Plot {
-  /** @param {{label: string, table?: () => object, caption?: string}} about */
-  constructor({ label, table, caption }) {
+  /** @param {{label: string, table?: () => object, caption?: string, bare?: boolean}} about bare: the button stands elsewhere */
+  constructor({ label, table, caption, bare = false }) {
     this.canvas = element('div.plot', { role: 'img', 'aria-label': label });
     this.overlay = element('div.overlay', { 'aria-hidden': 'true' });
     this.caption = element('figcaption', {}, caption ?? '');
@@ -19,7 +19,7 @@ export class Plot {
     this.button = element('button.plain.table-button', { type: 'button', 'aria-expanded': 'false', onclick: () => this.#toggle() }, 'Table');
     const top = element('div.plot-head', {}, this.caption, table ? this.button : null);
     this.stage = element('div.stage', {}, this.canvas, this.overlay);
-    this.node = element('figure.picture', {}, top, this.stage, this.behind);
+    this.node = element('figure.picture', {}, bare ? null : top, this.stage, this.behind);
     this.width = 0;
     this.draws = 0;
     this.#watch();

@@ -22,7 +22,8 @@ export function pathStyle(path, paths, colours) {
  */
 export function profileFigure(entries, { split, value, log, mode, narrow, zoom }) {
   const { traces, xaxis, yaxis } = profileParts(entries, { split, value, log, mode, zoom });
-  const margin = { l: narrow ? 48 : 60, r: narrow ? 16 : 76, t: 8, b: 44 };
+  yaxis.title.text = ''; // it stands above the picture
+  const margin = { l: 52, r: narrow ? 16 : 76, t: 8, b: 44 };
   return { data: traces, layout: { ...baseLayout(mode), margin, hovermode: false, xaxis, yaxis, dragmode: narrow ? false : 'zoom' } };
 }
 

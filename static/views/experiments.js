@@ -40,12 +40,12 @@ export default function mount(root, context) {
   const compare = element('button', { type: 'button', disabled: true, onclick: () => navigate('/compare', { ids: [...chosen].join(',') }) }, 'Compare');
   const list = element('ul.experiments', { 'aria-label': 'Experiments' });
   const more = element('button', { type: 'button', hidden: true, onclick: () => { limit = Math.min(200, limit + PAGE); polling.now(); } }, 'Show more');
-  const state_of_list = element('div', {});
+  const about = element('div.about');
   const filters = element('div.filters', {}, search, state.node, order.node);
   root.append(element('div.page', {},
     element('div.head', {}, element('h1', { tabIndex: -1 }, 'Experiments'), compare,
       element('a.button.primary', { href: '/new' }, icon('plus'), 'New experiment')),
-    filters, state_of_list, list, more));
+    filters, about, list, more));
   list.append(...skeletons());
 
   const polling = poll(look);
@@ -81,7 +81,7 @@ export default function mount(root, context) {
       return page.items.some((item) => item.state === 'running' || item.state === 'queued') ? LIVE : CALM;
     } catch (error) {
       list.replaceChildren();
-      state_of_list.replaceChildren(problem(error, { again: () => polling.now() }));
+      about.replaceChildren(problem(error, { again: () => polling.now() }));
       return CALM;
     }
   }
@@ -102,9 +102,9 @@ export default function mount(root, context) {
     filters.hidden = nothing && !filtered;
     compare.hidden = nothing && !filtered;
     list.hidden = nothing;
-    if (!nothing) state_of_list.replaceChildren();
-    else if (filtered) state_of_list.replaceChildren(element('p.soft', {}, 'No experiment fits. ', element('a', { href: '/' }, 'Show all')));
-    else if (!state_of_list.querySelector('.welcome')) state_of_list.replaceChildren(emptyList(runDemo));
+    if (!nothing) about.replaceChildren();
+    else if (filtered) about.replaceChildren(element('p.soft', {}, 'No experiment fits. ', element('a', { href: '/' }, 'Show all')));
+    else if (!about.querySelector('.welcome')) about.replaceChildren(emptyList(runDemo));
     tellChosen();
   }
 

@@ -52,17 +52,17 @@ export default async function mount(root, { api, store, navigate, announce }) {
   });
 
   page.lastChild.replaceWith(element('form.new', { novalidate: true, onsubmit: (event) => { event.preventDefault(); submit(); } },
-    element('div.left', {}, chooser.node, form.node, upload),
-    element('div.right', {},
-      element('section.panel', {}, element('h2', {}, 'What it will cost'), cost, forcing, wrong, priority.node, button),
-      element('section.panel', {}, element('h2', {}, 'The same without this page'), tabs({
+    element('div.left', {}, chooser.node, form.node, upload,
+      element('section.panel.ways', {}, element('h2', {}, 'The same without this page'), tabs({
         label: 'Ways to submit',
         panels: [
           { name: 'curl', title: 'curl', content: asCurl.node },
           { name: 'python', title: 'Python', content: asPython.node },
           { name: 'spec', title: 'Spec', content: asJson.node },
         ],
-      }).node))));
+      }).node)),
+    element('div.right', {},
+      element('section.panel', {}, element('h2', {}, 'What it will cost'), cost, forcing, wrong, priority.node, button))));
   await start();
   return {
     update: (query) => { if (query.spec !== address() || query.recipe !== chooser.shown) start(); },

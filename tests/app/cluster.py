@@ -60,11 +60,11 @@ def serve(settings: Any) -> None:
     try:
         for line in sys.stdin:
             name, arguments = json.loads(line)
-            if name == "submit":
-                arguments["spec"] = Spec.model_validate(arguments["spec"])
-            if name == "add_checkpoint":
-                arguments["source"] = Path(arguments["source"])
             try:
+                if name == "submit":
+                    arguments["spec"] = Spec.model_validate(arguments["spec"])
+                if name == "add_checkpoint":
+                    arguments["source"] = Path(arguments["source"])
                 answer: Any = getattr(service, name)(**arguments)
                 print(json.dumps({"answer": getattr(answer, "id", None)}), flush=True)
             except Exception as error:
@@ -134,7 +134,8 @@ class Cluster:
 
     def wait(self, experiment: str, *states: str, timeout: float = 90.0) -> ExperimentRow:
         """Until the experiment is in one of these states; fails early where it ended in another."""
-        self.until(lambda: self.get(experiment).state in (states or ("done", "failed", "cancelled")), timeout)
+        ends = {"done", "failed", "cancelled", *states}
+        self.until(lambda: self.get(experiment).state in ends, timeout)
         row = self.get(experiment)
         assert not states or row.state in states, f"{row.state}: {row.error}"
         return row

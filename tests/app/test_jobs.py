@@ -186,8 +186,8 @@ def test_an_uploaded_checkpoint_is_a_minimum_like_any_other(cluster: Cluster, un
     checkpoint = cluster.call(
         "add_checkpoint", source=str(file), name="mine", model=TINY["model"], dataset="digits", sha256="0" * 64
     )
-    with pytest.raises(RuntimeError, match=r"Unknown.*minima\.other\.checkpoint"):
-        cluster.submit(TINY | {"minima": {"sgd": {}, "other": {"checkpoint": "0" * 16}}})
+    with pytest.raises(RuntimeError, match=r"Unknown.*minima\.altsdp\.checkpoint"):
+        cluster.submit(TINY | {"minima": {"sgd": {}, "altsdp": {"checkpoint": "0" * 16}}})
     experiment = cluster.submit(TINY | {"minima": {"sgd": {}, "altsdp": {"checkpoint": checkpoint}}})
     cluster.wait(experiment, "done")
     mine = load_file(cluster.directory(experiment) / "altsdp.safetensors")
@@ -285,7 +285,7 @@ def test_a_disk_in_trouble_fails_the_experiment_clearly_and_retry_helps(tmp_path
     """In a mount namespace of its own the experiments lie on a small disk; the database lies elsewhere."""
     disk = tmp_path / "experiments"
     disk.mkdir()
-    mount = f'mount -t tmpfs -o size=4m tmpfs {disk} && exec "$@"'
+    mount = f'mount -t tmpfs -o size=24m tmpfs {disk} && exec "$@"'
     cluster = Cluster(tmp_path, prefix=("unshare", "-rm", "sh", "-c", mount, "sh"))
     troubles = {
         "No space left": (f"dd if=/dev/zero of={disk}/ballast bs=4k || true", f"rm {disk}/ballast"),

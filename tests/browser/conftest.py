@@ -1,0 +1,253 @@
+"""A real server with real workers, and a real Chromium that must stay silent and must not call another host."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+
+from app.client import Client
+
+HOUSE = Path(__file__).parents[2]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+AXE = "axe-core@4.10.3"
+PATIENCE = 20_000
+
+TINY: dict[str, Any] = {
+    "name": "tiny",
+    "model": {"name": "cnn", "channels": [4, 8], "hidden": 16},
+    "training": {"epochs": 2, "batch_size": 64},
+    "minima": {"sgd": {}, "altsdp": {"optimizer": "altsdp", "target": 0.5}, "control": {"seed": 5}},
+    "curves": {"valley": {"from": "sgd", "to": "altsdp", "epochs": 1}},
+    "planes": {
+        "valley": {"through": ["sgd", "altsdp", "valley.bend"], "resolution": 9},
+        "basins": {"through": ["sgd", "altsdp", "control"], "resolution": 9},
+    },
+    "points": 5,
+    "verdict": {"resamples": 100},
+}
+
+
+class Server:
+    """`valley serve` in a process that can be killed and started again at the same address."""
+
+    def __init__(self, home: Path, *, workers: int = 1, environment: dict[str, str] | None = None) -> None:
+        self.home = home
+        self.workers = workers
+        self.environment = environment or {}
+        self.port = 0
+        self.process: subprocess.Popen[str] | None = None
+        self.address = ""
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "app.cli", "serve", "--port", str(self.port), "--home", str(self.home)]
+        self.process = subprocess.Popen(
+            [*command, "--workers", str(self.workers)],
+            cwd=HOUSE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=os.environ | {"VALLEY_LOG_LEVEL": "WARNING"} | self.environment,
+        )
+        assert self.process.stdout is not None
+        said = ""
+        for line in self.process.stdout:
+            said += line
+            if found := re.search(r"http://127\.0\.0\.1:(\d+)", line):
+                self.port, self.address = int(found[1]), found[0]
+                break
+        assert self.address, f"the server did not start: {said}"
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()  # so that it never blocks on a pipe
+
+    def kill(self) -> None:
+        """As a power cut would: no time for anything."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    @property
+    def client(self) -> Client:
+        return Client(self.address, self.environment.get("VALLEY_API_KEY"))
+
+    def submit(self, **changes: Any) -> str:
+        return str(self.client.submit(TINY | changes)["id"])
+
+    def wait(self, experiment: str, *states: str, seconds: float = 120.0) -> dict[str, Any]:
+        """Until the experiment is in one of these states, by default at its end."""
+        deadline = time.monotonic() + seconds
+        wanted = states or ("done", "failed", "cancelled")
+        while (found := self.client.experiment(experiment))["state"] not in wanted:
+            assert time.monotonic() < deadline, f"{found['state']} at {found['stage']}: it did not happen in time"
+            time.sleep(0.1)
+        return found
+
+
+class Guard:
+    """Listens to a page: what a test does not expect in the console, or at another host, fails it."""
+
+    def __init__(self, own: str) -> None:
+        self._own = urlsplit(own).netloc
+        self._expected: list[re.Pattern[str]] = []
+        self.said: list[str] = []
+        self.foreign: list[str] = []
+
+    def expect(self, pattern: str) -> None:
+        """Let the console say this: a browser notes every answer of 400 and above, and every lost connection."""
+        self._expected.append(re.compile(pattern))
+
+    def watch(self, page: Page) -> None:
+        page.on("console", self._hear)
+        page.on("pageerror", lambda error: self.said.append(f"uncaught: {error}"))
+        page.on("request", lambda request: self._see(request.url))
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.said.append(f"{message.type}: {message.text} ({message.location.get('url', '')})")
+
+    def _see(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("data", "blob", "about") and parts.netloc != self._own:
+            self.foreign.append(url)
+
+    def check(self) -> None:
+        unexpected = [said for said in self.said if not any(pattern.search(said) for pattern in self._expected)]
+        assert not unexpected, f"the console says {unexpected}"
+        assert not self.foreign, f"the page calls {self.foreign}"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that the tests of a process share."""
+    made = Server(tmp_path_factory.mktemp("server"))
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[Server]:
+    """A server for one test: an empty one, or one that is to be killed."""
+    made = Server(tmp_path / "home")
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="session")
+def finished(server: Server) -> str:
+    """The id of a small experiment that is done."""
+    experiment = server.submit(name="finished")
+    found = server.wait(experiment)
+    assert found["state"] == "done", found["error"]
+    return experiment
+
+
+@pytest.fixture
+def guard() -> Iterator[list[Guard]]:
+    """The guards of all pages of a test, looked at when it ends."""
+    guards: list[Guard] = []
+    yield guards
+    for found in guards:
+        found.check()
+
+
+@pytest.fixture
+def open_page(browser: Browser, guard: list[Guard]) -> Iterator[Any]:
+    """Opens pages: `open_page(server, "/new", width=390, dark=True)` has the guard as `page.guard`."""
+    contexts: list[BrowserContext] = []
+
+    def open_(server: Server, path: str = "/", *, width: int = 1440, height: int = 900, dark: bool = False) -> Page:
+        context = browser.new_context(
+            base_url=server.address,
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if dark else "light",
+            accept_downloads=True,
+            has_touch=width < 600,
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        watcher = Guard(server.address)
+        watcher.watch(page)
+        guard.append(watcher)
+        page.guard = watcher  # type: ignore[attr-defined]
+        page.goto(path)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The script of axe-core, fetched from npm once and kept in the user's cache."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "valleyscope-tests"
+    script = cache / f"{AXE}.js"
+    if not script.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        npm = shutil.which("npm")
+        assert npm, "npm is needed once, to fetch axe-core for the tests of accessibility"
+        done = subprocess.run([npm, "pack", AXE, "--silent"], cwd=cache, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        archive = cache / done.stdout.split()[-1]
+        with tarfile.open(archive) as packed:
+            member = packed.extractfile("package/axe.min.js")
+            assert member is not None
+            part = script.with_suffix(f".{os.getpid()}")
+            part.write_bytes(member.read())
+            part.replace(script)
+        archive.unlink(missing_ok=True)
+    return script.read_text(encoding="utf-8")
+
+
+def violations(page: Page, axe: str) -> list[str]:
+    """What axe-core finds serious or critical on a page, with the elements."""
+    page.evaluate(axe)
+    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+    found = page.evaluate("tags => axe.run(document, {runOnly: tags})", tags)
+    return [
+        f"{violation['id']} ({violation['impact']}): {[node['target'] for node in violation['nodes'][:5]]}"
+        for violation in found["violations"]
+        if violation["impact"] in ("serious", "critical")
+    ]

@@ -1,0 +1,108 @@
+"""The list of experiments: live, filtered, acted upon, and never lost."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Server
+
+LONG = {"training": {"epochs": 2000, "batch_size": 8}}
+
+
+def row(page: Page, name: str) -> Any:
+    return page.locator("li.experiment:not(.skeleton)").filter(has=page.get_by_role("heading", name=name, exact=True))
+
+
+def test_an_empty_list_offers_the_demo_in_one_click(own_server: Server, open_page: Any) -> None:
+    page = open_page(own_server)
+    expect(page.get_by_role("button", name="Run the demo")).to_be_visible()
+    picture = page.get_by_role("img", name=re.compile("one valley"))
+    expect(picture).to_be_visible()
+    assert picture.evaluate("image => image.complete && image.naturalWidth > 0")
+    page.get_by_role("button", name="Run the demo").click()
+    page.wait_for_url(re.compile(r"/experiments/[0-9a-f]{16}"))
+    (item,) = own_server.client.experiments()
+    assert item["name"] == "digits"
+
+
+def test_a_finished_experiment_shows_its_verdict_and_its_surface(
+    server: Server, finished: str, open_page: Any
+) -> None:
+    page = open_page(server, "/?search=finished")
+    found = row(page, "finished")
+    experiment = server.client.experiment(finished)
+    expect(found).to_contain_text(experiment["verdict_kind"])
+    expect(found).to_contain_text(experiment["sentence"][:60])
+    expect(found.locator("canvas")).to_have_attribute("aria-label", re.compile("train loss"))
+    colours = found.locator("canvas").evaluate(
+        "canvas => new Set(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data).size"
+    )
+    assert colours > 10
+    found.get_by_role("link", name="finished").click()
+    page.wait_for_url(f"**/experiments/{finished}")
+
+
+def test_an_experiment_appears_runs_and_ends_while_one_watches(server: Server, open_page: Any) -> None:
+    page = open_page(server)
+    experiment = server.submit(name="appears")
+    expect(row(page, "appears")).to_be_visible()
+    server.wait(experiment, "done")
+    expect(row(page, "appears")).to_have_attribute("data-state", "done")
+    expect(row(page, "appears").locator("canvas")).to_have_attribute("aria-label", re.compile("train loss"))
+
+
+def test_cancel_retry_and_delete_work_and_delete_asks_first(server: Server, open_page: Any) -> None:
+    page = open_page(server)
+    experiment = server.submit(name="doomed", **LONG)
+    expect(row(page, "doomed")).to_be_visible()
+    page.get_by_role("button", name="Cancel doomed").click()
+    expect(row(page, "doomed")).to_have_attribute("data-state", "cancelled")
+    page.get_by_role("button", name="Retry doomed").click()
+    expect(row(page, "doomed")).to_have_attribute("data-state", re.compile("queued|running"))
+    page.get_by_role("button", name="Cancel doomed").click()
+    expect(row(page, "doomed")).to_have_attribute("data-state", "cancelled")
+
+    page.get_by_role("button", name="Delete doomed").click()
+    expect(page.get_by_role("dialog")).to_contain_text("cannot be undone")
+    page.get_by_role("button", name="Keep it").click()
+    assert server.client.experiment(experiment)["state"] == "cancelled"
+    page.get_by_role("button", name="Delete doomed").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(row(page, "doomed")).to_have_count(0)
+    assert experiment not in [item["id"] for item in server.client.experiments()]
+
+
+def test_search_state_and_order_stand_in_the_address_and_come_back(
+    server: Server, finished: str, open_page: Any
+) -> None:
+    assert server.client.experiment(finished)["state"] == "done"
+    page = open_page(server)
+    page.get_by_label("Search by name").fill("no such name")
+    expect(page.get_by_text("No experiment fits.")).to_be_visible()
+    page.get_by_label("Search by name").fill("finished")
+    expect(row(page, "finished")).to_be_visible()
+    page.get_by_label("State").select_option("done")
+    page.get_by_label("Order").select_option("name")
+    expect(page).to_have_url(re.compile(r"\?search=finished&state=done&sort=name$"))
+    page.reload()
+    expect(page.get_by_label("Search by name")).to_have_value("finished")
+    expect(page.get_by_label("State")).to_have_value("done")
+    expect(row(page, "finished")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_label("Order")).to_have_value("")
+    page.go_back()
+    expect(page.get_by_label("State")).to_have_value("")
+
+
+def test_two_ticked_experiments_can_be_compared(server: Server, finished: str, open_page: Any) -> None:
+    other = server.submit(name="another")
+    server.wait(other, "done")
+    page = open_page(server)
+    expect(page.get_by_role("button", name="Compare", exact=True)).to_be_disabled()
+    page.get_by_role("checkbox", name="Compare finished").check()
+    page.get_by_role("checkbox", name="Compare another").check()
+    page.get_by_role("button", name="Compare 2").click()
+    page.wait_for_url(re.compile(rf"/compare\?ids={finished},{other}"))
