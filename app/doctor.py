@@ -20,6 +20,7 @@ def examine(settings: Settings, console: Console) -> int:
     """Print what this installation has; returns 1 where something that it needs is missing."""
     problems: list[str] = []
     console.print(_facts(settings, problems))
+    console.print(_settings(settings))
     console.print(_datasets(settings))
     for problem in problems:
         console.print(f"[red]missing:[/red] {problem}", highlight=False)
@@ -42,6 +43,14 @@ def _facts(settings: Settings, problems: list[str]) -> Table:
     table.add_row("workers", f"{settings.workers or default_workers()} (one single-threaded process each)")
     free = shutil.disk_usage(os.curdir).free / 2**30
     table.add_row("free disk here", f"{free:.1f} GiB")
+    return table
+
+
+def _settings(settings: Settings) -> Table:
+    """What holds here, by option, environment or file; secrets are masked."""
+    table = Table(title="settings (VALLEY_*, or valley.toml under the home)", title_justify="left", show_header=False)
+    for name, value in settings.shown():
+        table.add_row(name, value)
     return table
 
 

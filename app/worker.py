@@ -153,7 +153,9 @@ class Worker:
             log.exception("task failed unexpectedly", extra=extra)
             self._insist(lambda: ledger.fail(experiment, name, me, reason))
         else:
-            if not self._insist(lambda: ledger.complete(experiment, name, me, parcel, seconds, events)):
+            if self._insist(lambda: ledger.complete(experiment, name, me, parcel, seconds, events)):
+                log.info("task done", extra=extra | {"seconds": round(seconds, 3)})
+            else:
                 log.warning("the task was taken from this worker meanwhile", extra=extra)
 
     def _compute(self, experiment: str, spec: Spec, task: Task) -> tuple[Result, Found]:

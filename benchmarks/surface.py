@@ -65,8 +65,8 @@ class Case:
 
 SMALL = {"channels": [10, 20], "hidden": 50, "kernel": 5, "padding": "valid"}
 CASES = {
-    "cnn": Case("cnn", (1, 28, 28), 1024, 5, 5, 10.0, 2.0, SMALL),
-    "lenet": Case("lenet", (1, 28, 28), 512, 5, 5, 5.0, 1.8),
+    "cnn": Case("cnn", (1, 28, 28), 512, 7, 5, 10.0, 2.0, SMALL),
+    "lenet": Case("lenet", (1, 28, 28), 512, 6, 5, 5.0, 1.8),
     "vgg16": Case("vgg16", (3, 32, 32), 256, 2, 3, 1.5, 1.4),
     "resnet56": Case("resnet56", (3, 32, 32), 512, 1, 5, 2.5, 2.0),
 }

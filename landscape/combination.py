@@ -1,4 +1,4 @@
-"""Linear combinations of vectors, one point of weight space at a time."""
+"""Linear combinations of a few large tensors, for many sets of coefficients one after the other."""
 
 from __future__ import annotations
 
@@ -8,14 +8,26 @@ import torch
 from torch import Tensor
 
 
-def combination(vectors: Sequence[Tensor], coefficients: Sequence[float], out: Tensor | None = None) -> Tensor:
-    """sum_j c_j v_j, element by element in this order: the same bits for a point whichever points are asked for."""
-    if coefficients[0] == 1.0 and len(vectors) > 1:
-        result = torch.add(vectors[0], vectors[1], alpha=coefficients[1], out=out)
-        rest = 2
-    else:
-        result = torch.mul(vectors[0], coefficients[0], out=out)
-        rest = 1
-    for vector, coefficient in zip(vectors[rest:], coefficients[rest:], strict=True):
-        result.add_(vector, alpha=coefficient)
-    return result
+class Combination:
+    """sum_j c_j v_j, computed element by element as (c_0 v_0 + c_2 v_2 + c_3 v_3 + ...) + c_1 v_1.
+
+    The sum in brackets is kept: along a row of a grid, with coefficients (1, x, y), only c_1 changes. The result for
+    given coefficients has the same bits whatever was asked before.
+    """
+
+    def __init__(self, vectors: Sequence[Tensor]) -> None:
+        self._vectors = vectors
+        self._rest = torch.empty_like(vectors[0])
+        self._kept: tuple[float, ...] = ()
+
+    def at(self, coefficients: Sequence[float], out: Tensor | None = None) -> Tensor:
+        """The combination with these coefficients, in ``out`` if given."""
+        kept = (coefficients[0], *coefficients[2:])
+        if kept != self._kept:
+            torch.mul(self._vectors[0], coefficients[0], out=self._rest)
+            for vector, coefficient in zip(self._vectors[2:], coefficients[2:], strict=True):
+                self._rest.add_(vector, alpha=coefficient)
+            self._kept = kept
+        if len(self._vectors) == 1:
+            return self._rest.clone() if out is None else out.copy_(self._rest)
+        return torch.add(self._rest, self._vectors[1], alpha=coefficients[1], out=out)

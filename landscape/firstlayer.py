@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from landscape.combination import combination
+from landscape.combination import Combination
 from landscape.graphs import traced
 from landscape.pooling import take_pooling
 from landscape.trial import Trial
@@ -36,27 +37,30 @@ class FirstLayer:
         self.layer = layer
         self._plain = copy.copy(layer)
         self._window = window
-        self._basis: Sequence[Mapping[str, Tensor]] = ()
-        self._maps: list[Tensor] = []
+        self._basis: Sequence[dict[str, Tensor]] = ()
+        self._maps: Combination | None = None
+        self._buffer: Tensor | None = None
         self._coefficients: Sequence[float] = ()
-        layer.forward = self
+        layer.forward = self  # type: ignore[method-assign, assignment]
 
-    def span(self, basis: Sequence[Mapping[str, Tensor]]) -> None:
+    def span(self, basis: Sequence[dict[str, Tensor]]) -> None:
         """Take the layer's parameters in every basis vector."""
         self._basis = basis
 
     def forget(self) -> None:
         """Drop the maps, before another block of data is seen."""
-        self._maps = []
+        self._maps = self._buffer = None
 
     def move(self, coefficients: Sequence[float]) -> None:
         """Go to a point."""
         self._coefficients = coefficients
 
     def __call__(self, x: Tensor) -> Tensor:
-        if not self._maps:
-            self._maps = [self._arranged(functional_call(self._plain, part, (x,))) for part in self._basis]
-        combined = combination(self._maps, self._coefficients)
+        if self._maps is None:
+            maps = [self._arranged(functional_call(self._plain, part, (x,))) for part in self._basis]
+            self._maps = Combination(maps)
+            self._buffer = None if self._window is None else torch.empty_like(maps[0])
+        combined = self._maps.at(self._coefficients, out=self._buffer)
         return combined if self._window is None else combined.amax(dim=0).movedim(-1, 1)
 
     def _arranged(self, image: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from landscape.batchnorm import Population, Running
 from landscape.binding import BoundNetwork
-from landscape.combination import combination
+from landscape.combination import Combination
 from landscape.firstlayer import with_cached_first_layer
 from landscape.splits import Split
 from landscape.tally import Tally
@@ -31,13 +31,14 @@ class Points:
         self.coefficients = coefficients
         self._bound = bound
         self._vectors = [bound.arrange(vector) for vector in basis]
+        self._weights = Combination(self._vectors)
 
     def __len__(self) -> int:
         return len(self.coefficients)
 
     def move(self, point: int) -> None:
         """Put the network at a point."""
-        combination(self._vectors, self.coefficients[point], out=self._bound.weights)
+        self._weights.at(self.coefficients[point], out=self._bound.weights)
 
     def parameters(self, layer: nn.Module) -> list[dict[str, Tensor]]:
         """The parameters of a layer in every basis vector."""

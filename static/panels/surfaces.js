@@ -82,7 +82,7 @@ export class SurfacesPanel {
     this.close();
     if (!plane) {
       this.#panes = [];
-      const waiting = wanted.map(([split, value]) => element('figure.picture', {}, element('div.plot-head', {}, element('figcaption', {}, `${split} ${value}`)),
+      const waiting = wanted.map(([split, value]) => element('figure.plate', {}, element('div.plot-head', {}, element('figcaption', {}, `${split} ${value}`)),
         element('div.hatched', { role: 'img', 'aria-label': `${split} ${value}: not computed yet` })));
       this.pictures.replaceChildren(...waiting);
       const { active } = this.#observed;

@@ -17,7 +17,8 @@ const LYING_BAR = { orientation: 'h', x: 0.5, xanchor: 'center', y: 1, yanchor: 
  */
 export function contourFigure(plane, view) {
   const { traces, annotations, images, xaxis, yaxis } = contourParts(plane, view);
-  const margin = view.narrow ? { l: 48, r: 24, t: 56, b: 44 } : { l: 52, r: 76, t: 8, b: 48 };
+  if (view.narrow) yaxis.title.text = ''; // both axes have the same unit, and a phone little room
+  const margin = view.narrow ? { l: 32, r: 14, t: 44, b: 44 } : { l: 52, r: 76, t: 8, b: 48 };
   const layout = { ...baseLayout(view.mode), margin, hovermode: false, annotations, images, xaxis, yaxis };
   return { data: traces, layout: { ...layout, dragmode: view.narrow ? false : 'zoom' } };
 }

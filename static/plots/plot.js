@@ -19,7 +19,7 @@ export class Plot {
     this.button = element('button.plain.table-button', { type: 'button', 'aria-expanded': 'false', onclick: () => this.#toggle() }, 'Table');
     const top = element('div.plot-head', {}, this.caption, table ? this.button : null);
     this.stage = element('div.stage', {}, this.canvas, this.overlay);
-    this.node = element('figure.picture', {}, bare ? null : top, this.stage, this.behind);
+    this.node = element('figure.plate', {}, bare ? null : top, this.stage, this.behind);
     this.width = 0;
     this.draws = 0;
     this.#watch();

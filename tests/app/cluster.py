@@ -132,7 +132,7 @@ class Cluster:
         with self.database.read() as connection:
             return worker_rows(connection)
 
-    def wait(self, experiment: str, *states: str, timeout: float = 90.0) -> ExperimentRow:
+    def wait(self, experiment: str, *states: str, timeout: float = 240.0) -> ExperimentRow:
         """Until the experiment is in one of these states; fails early where it ended in another."""
         ends = {"done", "failed", "cancelled", *states}
         self.until(lambda: self.get(experiment).state in ends, timeout)
@@ -140,7 +140,7 @@ class Cluster:
         assert not states or row.state in states, f"{row.state}: {row.error}"
         return row
 
-    def until(self, condition: Callable[[], object], timeout: float = 60.0) -> None:
+    def until(self, condition: Callable[[], object], timeout: float = 240.0) -> None:
         deadline = time.monotonic() + timeout
         while not condition():
             assert time.monotonic() < deadline, "it did not happen in time"

@@ -50,6 +50,14 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(valley(*arguments), capture_output=True, text=True, check=False, timeout=500)
 
 
+def run_alone(base: Path, spec: dict[str, Any]) -> Path:
+    """The directory of a spec after `valley run` on one core."""
+    (base / "spec.json").write_text(json.dumps(spec), encoding="utf-8")
+    done = run("run", base / "spec.json", "--out", base / "out", "--workers", 1)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return base / "out"
+
+
 def assert_same_results(a: Path, b: Path) -> None:
     """Weights, surfaces, paths and verdict of two directories are equal to the bit; times may differ."""
     one, two = Landscape.open(a / "landscape.h5"), Landscape.open(b / "landscape.h5")

@@ -23,7 +23,7 @@ from app.tables import events, experiments, tasks
 from landscape.store import Landscape
 from tests.app.cluster import LONG, TINY, Cluster
 from tests.app.databases import postgres_url
-from tests.app.runs import assert_same_results, run
+from tests.app.runs import assert_same_results, run_alone
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +40,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of the tiny experiment after `valley run`."""
     return run_alone(tmp_path_factory.mktemp("undisturbed"), TINY)
-
-
-def run_alone(base: Path, spec: dict[str, Any]) -> Path:
-    import json
-
-    (base / "spec.json").write_text(json.dumps(spec), encoding="utf-8")
-    done = run("run", base / "spec.json", "--out", base / "out", "--workers", 1)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return base / "out"
 
 
 def epochs(cluster: Cluster, experiment: str, minimum: str) -> list[int]:
@@ -102,7 +93,7 @@ def test_minima_are_trained_side_by_side(cluster: Cluster) -> None:
         busy = {worker.task for worker in cluster.living_workers() if worker.experiment == experiment}
         return busy == {"train:sgd", "train:altsdp"}
 
-    cluster.until(both, 20)
+    cluster.until(both)
     cluster.call("cancel", experiment=experiment)
     cluster.wait(experiment, "cancelled")
 
@@ -117,7 +108,7 @@ def test_the_same_key_gives_the_same_experiment(cluster: Cluster) -> None:
 
 def test_cancel_takes_effect_within_two_seconds_and_retry_goes_on(cluster: Cluster) -> None:
     experiment = cluster.submit(LONG)
-    cluster.until(lambda: len(epochs(cluster, experiment, "sgd")) >= 5, 40)
+    cluster.until(lambda: len(epochs(cluster, experiment, "sgd")) >= 5)
     with pytest.raises(RuntimeError, match=r"WrongState.*cancel it first"):
         cluster.call("delete", experiment=experiment)
     began = time.monotonic()
@@ -129,7 +120,7 @@ def test_cancel_takes_effect_within_two_seconds_and_retry_goes_on(cluster: Clust
     with pytest.raises(RuntimeError, match="WrongState"):
         cluster.call("cancel", experiment=experiment)
     cluster.call("retry", experiment=experiment)
-    cluster.until(lambda: max(epochs(cluster, experiment, "sgd")) > done + 2, 40)
+    cluster.until(lambda: max(epochs(cluster, experiment, "sgd")) > done + 2)
     again = epochs(cluster, experiment, "sgd")
     assert again[: again.index(done) + 1] == list(range(1, done + 1))
     assert min(again[again.index(done) + 1 :]) >= done
@@ -199,7 +190,7 @@ def test_an_uploaded_checkpoint_is_a_minimum_like_any_other(cluster: Cluster, un
 
 def test_a_worker_that_is_asked_to_leave_hands_its_task_back(cluster: Cluster) -> None:
     experiment = cluster.submit(LONG)
-    cluster.until(lambda: epochs(cluster, experiment, "sgd") and epochs(cluster, experiment, "altsdp"), 40)
+    cluster.until(lambda: epochs(cluster, experiment, "sgd") and epochs(cluster, experiment, "altsdp"))
     leaving = cluster.workers.pop(0)
     leaving.terminate()
     assert leaving.wait(15) == 0
@@ -208,14 +199,14 @@ def test_a_worker_that_is_asked_to_leave_hands_its_task_back(cluster: Cluster) -
     assert sorted(row.state for row in rows) == ["queued", "running"]
     assert [row.deaths for row in rows] == [0, 0]
     cluster.start_workers(1)
-    cluster.until(lambda: all(cluster.task(experiment, row.task).state == "running" for row in rows), 20)
+    cluster.until(lambda: all(cluster.task(experiment, row.task).state == "running" for row in rows))
     cluster.call("cancel", experiment=experiment)
     cluster.wait(experiment, "cancelled")
 
 
 def test_a_worker_that_pauses_is_not_robbed(cluster: Cluster) -> None:
     experiment = cluster.submit(LONG)
-    cluster.until(lambda: epochs(cluster, experiment, "sgd") and epochs(cluster, experiment, "altsdp"), 40)
+    cluster.until(lambda: epochs(cluster, experiment, "sgd") and epochs(cluster, experiment, "altsdp"))
     os.kill(cluster.workers[0].pid, signal.SIGSTOP)
     time.sleep(4.0)
     os.kill(cluster.workers[0].pid, signal.SIGCONT)
@@ -228,7 +219,7 @@ def test_a_worker_that_pauses_is_not_robbed(cluster: Cluster) -> None:
 
 def test_a_damaged_landscape_is_set_aside_and_computed_again(cluster: Cluster, undisturbed: Path) -> None:
     experiment = cluster.submit(TINY)
-    cluster.until(lambda: (cluster.directory(experiment) / "altsdp.safetensors").exists(), 30)
+    cluster.until(lambda: (cluster.directory(experiment) / "altsdp.safetensors").exists())
     cluster.call("cancel", experiment=experiment)
     cluster.until(lambda: cluster.get(experiment).state == "cancelled", 10)
     (cluster.directory(experiment) / "landscape.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(2000))
@@ -242,14 +233,14 @@ def test_a_damaged_landscape_is_set_aside_and_computed_again(cluster: Cluster, u
 
 def test_earlier_experiments_go_first(cluster: Cluster) -> None:
     first, second = cluster.submit(LONG), cluster.submit(LONG)
-    cluster.until(lambda: cluster.task(second, "train:sgd") is not None, 20)
-    cluster.until(lambda: cluster.get(first).state == "running", 20)
+    cluster.until(lambda: cluster.task(second, "train:sgd") is not None)
+    cluster.until(lambda: cluster.get(first).state == "running")
     time.sleep(1.0)
     assert cluster.get(second).state == "queued"
     urgent = cluster.submit(LONG | {"name": "urgent"}, priority=0)
-    cluster.until(lambda: cluster.task(urgent, "train:sgd") is not None, 20)
+    cluster.until(lambda: cluster.task(urgent, "train:sgd") is not None)
     cluster.call("cancel", experiment=first)
-    cluster.until(lambda: cluster.get(urgent).state == "running", 20)
+    cluster.until(lambda: cluster.get(urgent).state == "running")
     assert cluster.get(second).state == "queued"
     for experiment in (second, urgent):
         cluster.call("cancel", experiment=experiment)
@@ -272,9 +263,9 @@ def test_the_same_code_runs_on_postgres(tmp_path: Path, undisturbed: Path) -> No
     try:
         cluster.start(workers=2)
         experiment = cluster.submit(TINY)
-        cluster.until(lambda: cluster.get(experiment).state == "running", 60)
+        cluster.until(lambda: cluster.get(experiment).state == "running")
         cluster.kill_worker(0)
-        cluster.wait(experiment, "done", timeout=120)
+        cluster.wait(experiment, "done")
         assert_same_results(undisturbed, cluster.directory(experiment))
         cluster.call("delete", experiment=experiment)
     finally:

@@ -34,7 +34,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-AXE = "axe-core@4.10.3"
+AXE = "axe-core@4.14.0"
 PATIENCE = 20_000
 
 TINY: dict[str, Any] = {
@@ -177,6 +177,15 @@ def own_server(tmp_path: Path) -> Iterator[Server]:
 def finished(server: Server) -> str:
     """The id of a small experiment that is done."""
     experiment = server.submit(name="finished")
+    found = server.wait(experiment)
+    assert found["state"] == "done", found["error"]
+    return experiment
+
+
+@pytest.fixture(scope="session")
+def finished_too(server: Server) -> str:
+    """A second one, with another seed and another learning rate."""
+    experiment = server.submit(name="finished too", seed=1, training={"epochs": 2, "batch_size": 64, "lr": 0.05})
     found = server.wait(experiment)
     assert found["state"] == "done", found["error"]
     return experiment

@@ -1,0 +1,117 @@
+"""The estimate: by the stated rule, quick whatever is asked, and exact where it claims to be."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.admission import Admission, TooExpensive
+from app.blueprints import BadModel, Blueprint, Blueprints
+from app.estimate import CORE, GPU, Work, accumulated, estimate
+from app.recipes import load_recipe
+from app.settings import Settings
+from app.spec import Model, Spec, parse_spec
+from training.settings import Training
+from training.thresholds import Mode
+
+SCHEDULES: list[dict[str, Any]] = [
+    {"kind": "constant"},
+    {"kind": "halving", "every": 3},
+    {"kind": "piecewise"},
+    {"kind": "milestones", "at": [2, 5], "factors": [0.2, 0.4]},
+]
+
+
+@given(
+    epochs=st.integers(1, 12),
+    steps=st.integers(1, 200),
+    mu=st.floats(0, 3),
+    momentum=st.sampled_from([0.0, 0.5, 0.9]),
+    mode=st.sampled_from(get_args(Mode)),
+    schedule=st.sampled_from(SCHEDULES),
+)
+@settings(max_examples=150, deadline=None)
+def test_the_sum_over_epochs_is_the_sum_over_steps(
+    epochs: int, steps: int, mu: float, momentum: float, mode: Mode, schedule: dict[str, Any]
+) -> None:
+    run = Training(
+        optimizer="altsdp", epochs=epochs, mu=mu, momentum=momentum, mode=mode, schedule=schedule, c=1e-3
+    )
+    assert accumulated(run, steps, 1e-3) == pytest.approx(run.reach(steps), rel=1e-9)
+
+
+def test_a_long_run_of_small_steps_is_estimated_at_once() -> None:
+    run = Training(optimizer="altsdp", epochs=2000, c=1e-6, mu=0.51)
+    start = time.process_time()
+    assert math.isfinite(accumulated(run, 60_000, 1e-6))
+    assert time.process_time() - start < 0.5
+
+
+def test_a_reach_that_overflows_is_infinite() -> None:
+    run = Training(optimizer="altsdp", lr=1000, momentum=1 - 1e-16, mu=10, epochs=2000, c=1.0)
+    assert accumulated(run, 10**12, 1.0) == math.inf
+
+
+def test_the_cost_is_what_the_rule_says() -> None:
+    spec = parse_spec(
+        {
+            "training": {"epochs": 10, "batch_size": 100},
+            "minima": {"a": {}, "b": {"epochs": 20}},
+            "curves": {"v": {"from": "a", "to": "b", "epochs": 5}},
+            "planes": {"p": {"around": "a", "resolution": 11}},
+            "points": 7,
+        }
+    )
+    blueprint = Blueprint(100, 1000, {"weight": ((10,), "F32")}, {})
+    cost = estimate(spec, blueprint)
+    train, test = 1437, 360
+    assert cost.stages["minima"] == Work(1000 * 30 * (4 * train + test), 30 * 15)
+    assert cost.stages["curves"] == Work(1000 * 3 * train * 5, 5 * 15)
+    assert cost.stages["surfaces"] == Work(1000 * 121 * (train + test))
+    assert cost.stages["profiles"] == Work(1000 * (train + test) * (7 * 2 + 21 * 2))
+    assert cost.gpu_hours == pytest.approx(GPU.hours(cost.work))
+    assert cost.core_hours == pytest.approx(
+        (cost.work.multiply_adds / CORE.multiply_adds + cost.work.steps * CORE.step) / 3600
+    )
+
+
+def test_statistics_of_the_population_cost_a_pass_over_the_training_set() -> None:
+    spec = load_recipe("resnet56-cifar10")
+    frozen = Spec.model_validate(spec.to_json() | {"batch_norm": "running"})
+    surfaces = [estimate(found).stages["surfaces"].multiply_adds for found in (spec, frozen)]
+    assert surfaces[0] / surfaces[1] == pytest.approx(1.5)
+
+
+def test_a_checkpoint_costs_no_training() -> None:
+    trained = parse_spec({"minima": {"a": {}, "b": {}}})
+    given_ = parse_spec({"minima": {"a": {}, "b": {"checkpoint": "x"}}})
+    assert estimate(given_).gpu_hours < estimate(trained).gpu_hours
+
+
+def test_blueprints_are_drawn_once_and_agree_with_the_networks() -> None:
+    blueprints = Blueprints(None, 1_000_000)
+    drawn = blueprints.draw(Model(name="cnn"), "digits")
+    assert (drawn.parameters, drawn.multiply_adds) == (22_602, 100_608)
+    assert drawn.tensors["conv1.weight"] == ((16, 1, 3, 3), "F32")
+    norms = drawn.norms[("filter", True)]
+    assert 0.3 < norms.smallest <= norms.median < 1
+    start = time.perf_counter()
+    assert blueprints.draw(Model(name="cnn"), "digits") is drawn
+    assert time.perf_counter() - start < 0.1
+    with pytest.raises(BadModel, match="1,000,000 are allowed"):
+        blueprints.draw(Model(name="mlp", hidden=[10_000, 10_000]), "digits")
+
+
+def test_admission_refuses_what_costs_too_much_unless_forced() -> None:
+    limits = Settings.load(max_gpu_hours=1.0)
+    admission = Admission(limits, Blueprints(None, 10**9), lambda _: None)
+    spec = load_recipe("vgg16-cifar10-c5e-7-mu51")
+    with pytest.raises(TooExpensive, match="force"):
+        admission.admit(spec)
+    assert admission.admit(spec, force=True).gpu_hours > 1
+    assert admission.admit(load_recipe("digits")).gpu_hours < 0.1

@@ -1,0 +1,102 @@
+"""Settings: options before environment before files, each refusal by name, and no secret shown."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.settings import BadSettings, Settings, default_home
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"VALLEY_{name.upper()}", raising=False)
+
+
+def test_options_come_before_the_environment_before_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "valley.toml").write_text('port = 1\nworkers = 1\nmax_epochs = 11\nhosts = ["toml"]\nlog_level = "ERROR"\n')
+    (tmp_path / ".env").write_text("VALLEY_PORT=2\nVALLEY_WORKERS=2\nVALLEY_MAX_EPOCHS=12\nUNRELATED=1\n")
+    monkeypatch.setenv("VALLEY_PORT", "3")
+    monkeypatch.setenv("VALLEY_WORKERS", "3")
+    found = Settings.load(home=tmp_path, port=4, host=None)
+    assert (found.port, found.workers, found.max_epochs, found.hosts) == (4, 3, 12, ("toml",))
+    assert found.log_level == "ERROR"
+    assert found.host == "127.0.0.1"
+
+
+def test_the_home_of_the_environment_has_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "valley.toml").write_text("port = 1234\n")
+    monkeypatch.setenv("VALLEY_HOME", str(tmp_path))
+    assert Settings.load().port == 1234
+    assert Settings.load().database == f"sqlite:///{tmp_path}/valley.db"
+
+
+def test_without_anything_the_home_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert Settings.load().home == default_home() == tmp_path / "valleyscope"
+
+
+def test_lists_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("VALLEY_ALLOWED_DATASETS", "npz:/data/a.npz, mine.data:load")
+    assert Settings.load(home=tmp_path).allowed_datasets == ("npz:/data/a.npz", "mine.data:load")
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("port = 99999", ["port", "99999", "65535"]),
+        ("prot = 1", ["'prot' is unknown", "port"]),
+        ("port = = 1", ["valley.toml", "TOML"]),
+        ("workers = -1", ["workers", "-1"]),
+        ('log_format = "xml"', ["log_format", "xml", "json"]),
+        ("max_gpu_hours = 0", ["max_gpu_hours"]),
+    ],
+)
+def test_a_wrong_setting_is_named(tmp_path: Path, file: str, words: list[str]) -> None:
+    (tmp_path / "valley.toml").write_text(file)
+    with pytest.raises(BadSettings) as refused:
+        Settings.load(home=tmp_path)
+    assert all(word in str(refused.value) for word in words), str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [("127.0.0.1", True), ("127.1.2.3", True), ("::1", True), ("localhost", True)]
+    + [("0.0.0.0", False), ("::", False), ("192.168.1.2", False), ("valley.example", False)],
+)
+def test_loopback_is_what_only_this_machine_reaches(tmp_path: Path, host: str, loopback: bool) -> None:
+    found = Settings.load(home=tmp_path, host=host)
+    assert found.loopback == loopback
+    if loopback:
+        found.refuse_open_door()
+    else:
+        with pytest.raises(BadSettings, match="VALLEY_API_KEY"):
+            found.refuse_open_door()
+        Settings.load(home=tmp_path, host=host, api_key="k").refuse_open_door()
+
+
+def test_a_refused_key_is_not_repeated(tmp_path: Path) -> None:
+    with pytest.raises(BadSettings) as refused:
+        Settings.load(home=tmp_path, api_key="secret \n key")
+    assert "secret" not in str(refused.value)
+
+
+def test_the_doctor_shows_settings_and_no_secret(tmp_path: Path) -> None:
+    environment = {
+        "PATH": "",
+        "VALLEY_HOME": str(tmp_path),
+        "VALLEY_API_KEY": "hush-hush",
+        "VALLEY_DATABASE": "postgresql+psycopg://valley:sesame@db/valley",
+        "COLUMNS": "200",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "app.cli", "doctor"], capture_output=True, text=True, env=environment, check=False
+    )
+    assert str(tmp_path) in done.stdout, done.stderr
+    assert "valley:***@db" in done.stdout
+    assert "hush-hush" not in done.stdout
+    assert "sesame" not in done.stdout

@@ -1,0 +1,326 @@
+"""The main view of one experiment: what it shows, how its parts are linked, and that its address holds all of it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import Server, violations
+
+# A software renderer notes that plotly.js reads pixels back, which it does to find what is under the pointer.
+RENDERER = r"GL Driver Message|willReadFrequently|GPU stall"
+
+
+def drawn(page: Page, panel: str = ".surfaces") -> Locator:
+    plots = page.locator(f"{panel} .plot[data-draws]")
+    plots.first.wait_for()
+    return plots
+
+
+def idle(page: Page) -> None:
+    """Until all pictures that are on the page are drawn."""
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('.plot')].every((plot) => plot.closest('[hidden]') || plot.dataset.draws)"
+    )
+
+
+def point_at(page: Page, plot: Locator, x: float, y: float | None = None) -> None:
+    """Move the mouse to a place of a picture's axes."""
+    plot.scroll_into_view_if_needed()
+    place = plot.evaluate(
+        """(plot, [x, y]) => {
+          const { xaxis, yaxis } = plot._fullLayout;
+          const box = plot.getBoundingClientRect();
+          const up = y === null ? yaxis._length / 2 : yaxis.d2p(y);
+          return [box.left + xaxis._offset + xaxis.d2p(x), box.top + yaxis._offset + up];
+        }""",
+        [x, y],
+    )
+    page.mouse.move(place[0] - 3, place[1])
+    page.mouse.move(*place)
+
+
+@pytest.fixture
+def page(open_page: Any, server: Server, finished: str) -> Page:
+    found: Page = open_page(server, f"/experiments/{finished}")
+    idle(found)
+    return found
+
+
+def test_the_default_is_the_figure_of_the_paper(page: Page) -> None:
+    surfaces = drawn(page)
+    assert surfaces.count() == 2
+    assert drawn(page, ".profiles").count() == 2
+    captions = page.locator(".surfaces figcaption").all_inner_texts()
+    assert captions == ["train loss, nats (log scale)", "test error"]
+    white = surfaces.first.evaluate(
+        "plot => plot.data.filter((trace) => trace.name === 'curve valley').map((trace) => trace.line.color)"
+    )
+    assert "#ffffff" in white
+    ratio = surfaces.first.evaluate(
+        """({ _fullLayout: { xaxis, yaxis } }) => {
+          const [across, up] = [xaxis, yaxis].map(({ _length, range }) => _length / (range[1] - range[0]));
+          return across / up;
+        }"""
+    )
+    assert ratio == pytest.approx(1, rel=0.01), "both axes have the same unit"
+
+
+def test_the_verdict_stands_first_in_words_with_its_numbers(page: Page, server: Server, finished: str) -> None:
+    verdict = server.client.get(f"/api/experiments/{finished}/verdict")
+    shown = page.locator(".verdict")
+    expect(shown.locator(".badge")).to_have_text(verdict["kind"])
+    assert shown.locator(".badge svg").count() == 1, "never colour alone"
+    words = " ".join((shown.locator(".finding").inner_text() + " " + shown.locator(".rest").inner_text()).split())
+    assert words == " ".join(verdict["sentence"].split())
+    numbers = shown.locator(".figures").inner_text()
+    for values in (verdict["line"], verdict["curve"], verdict["control"]["line"]):
+        assert f"{values['barrier']:.3f}" in numbers
+        assert f"{values['low']:.3f} to {values['high']:.3f}" in numbers
+
+
+def test_the_page_has_the_colours_of_the_report(page: Page, server: Server, finished: str) -> None:
+    """The scale that the page computes is the one that landscape.figures computes from the same values."""
+    for index, (split, value) in enumerate((("train", "loss"), ("test", "error"))):
+        path = f"/api/experiments/{finished}/figure?kind=contour&plane=valley&split={split}&value={value}"
+        wanted = server.client.get(path)["data"][0]
+        shown = (
+            drawn(page)
+            .nth(index)
+            .evaluate("({ data: [{ zmin, zmax, colorbar, contours }] }) => ({ zmin, zmax, colorbar, contours })")
+        )
+        assert shown["zmin"] == pytest.approx(wanted["zmin"])
+        assert shown["zmax"] == pytest.approx(wanted["zmax"])
+        assert shown["colorbar"]["ticktext"] == wanted["colorbar"]["ticktext"]
+        assert shown["contours"]["size"] == pytest.approx(wanted["contours"]["size"])
+
+
+def test_hovering_shows_both_coordinates_and_all_values(page: Page, server: Server, finished: str) -> None:
+    surface = server.client.get(f"/api/experiments/{finished}/surface?plane=valley")
+    x, y = surface["points"]["sgd"]
+    point_at(page, drawn(page).first, x, y)
+    tooltip = page.locator(".tooltip")
+    expect(tooltip).to_contain_text("sgd: x")
+    for quantity in ("train loss", "train error", "test loss", "test error"):
+        expect(tooltip).to_contain_text(quantity)
+    assert re.search(r"x -?[\d.e-]+, y -?[\d.e-]+", tooltip.inner_text())
+
+
+def test_the_profile_moves_marks_on_the_surfaces_and_back(page: Page, server: Server, finished: str) -> None:
+    surfaces, profiles = drawn(page), drawn(page, ".profiles")
+    point_at(page, profiles.first, 0.5)
+    expect(page.locator(".surfaces .stage").first.locator(".mark")).to_have_count(2)
+    expect(page.locator(".surfaces .stage").last.locator(".mark")).to_have_count(2)
+    expect(page.locator(".tooltip")).to_contain_text("t 0.50")
+    middle = server.client.get(f"/api/experiments/{finished}/surface?plane=valley")["points"]
+    halfway = [(middle["sgd"][axis] + middle["altsdp"][axis]) / 2 for axis in (0, 1)]
+    expected = surfaces.first.evaluate(
+        """({ _fullLayout: { xaxis, yaxis } }, [x, y]) =>
+          [xaxis._offset + xaxis.d2p(x), yaxis._offset + yaxis.d2p(y)]""",
+        halfway,
+    )
+    marks = (
+        page.locator(".surfaces .stage")
+        .first.locator(".mark")
+        .evaluate_all("marks => marks.map((mark) => [parseFloat(mark.style.left), parseFloat(mark.style.top)])")
+    )
+    assert any(place == pytest.approx(expected, abs=2) for place in marks), "one mark is in the middle of the line"
+
+    page.mouse.move(5, 5)
+    expect(page.locator(".mark")).to_have_count(0)
+    point_at(page, surfaces.first, *halfway)
+    rule = page.locator(".profiles .rule").first
+    expect(rule).to_be_visible()
+    left = rule.evaluate("rule => parseFloat(rule.style.left)")
+    at = profiles.first.evaluate("({ _fullLayout: { xaxis } }, left) => xaxis.p2d(left - xaxis._offset)", left)
+    assert at == pytest.approx(0.5, abs=0.3)
+
+
+def test_contour_and_relief_show_the_same_surface(page: Page) -> None:
+    page.guard.expect(RENDERER)  # type: ignore[attr-defined]
+    page.locator(".surfaces").get_by_text("3-D", exact=True).click()
+    page.wait_for_function("() => document.querySelectorAll('.surfaces .plot canvas').length >= 2")
+    idle(page)
+    assert "form=3d" in page.url
+    assert drawn(page).first.evaluate("({ data: [{ type }] }) => type") == "surface"
+    drawn_by = "({ _fullLayout: { scene } }) => scene._scene.glplot.gl.constructor.name"
+    assert drawn(page).first.evaluate(drawn_by).startswith("WebGL")
+    point_at(page, drawn(page, ".profiles").first, 0.5)
+    expect(page.locator(".surfaces .stage").first.locator(".mark")).to_have_count(2)
+    page.go_back()
+    page.wait_for_function("() => document.querySelector('.surfaces .plot')?.data?.[0].type !== 'surface'")
+
+
+def test_the_address_holds_the_whole_view(page: Page, open_page: Any, server: Server) -> None:
+    page.locator(".surfaces").get_by_text("basins", exact=True).click()
+    page.get_by_label("show").select_option("test-loss")
+    page.locator(".surfaces").get_by_label("log").uncheck()
+    page.get_by_label("clip").focus()
+    page.get_by_label("clip").press("ArrowLeft")
+    page.locator(".profiles").get_by_label("log loss").check()
+    page.locator(".training").get_by_label("log loss").uncheck()
+    page.locator(".legend button").first.click()
+    box = drawn(page).first.locator(".nsewdrag").first.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.3 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + 0.7 * box["height"], steps=5)
+    page.mouse.up()
+    page.wait_for_url(re.compile("zoom="))
+    idle(page)
+    other = open_page(server, page.url.removeprefix(server.address))
+    idle(other)
+    state = """() => {
+      const [plot] = document.querySelectorAll('.surfaces .plot');
+      const { xaxis, yaxis } = plot._fullLayout;
+      return {
+        chosen: [...document.querySelectorAll('.surfaces input[type=radio]:checked')].map((input) => input.value),
+        show: document.querySelector('.surfaces select').value,
+        boxes: [...document.querySelectorAll('input[type=checkbox]')].map((input) => input.checked),
+        pressed: [...document.querySelectorAll('.legend button')].map((button) => button.getAttribute('aria-pressed')),
+        clip: plot.data[0].zmax.toPrecision(3),
+        zoom: [...xaxis.range, ...yaxis.range].map((value) => value.toPrecision(3)),
+      };
+    }"""
+    assert other.evaluate(state) == page.evaluate(state)
+    assert page.evaluate(state)["chosen"] == ["basins", "contour"]
+
+
+def test_back_undoes_the_last_choice(page: Page) -> None:
+    page.locator(".surfaces").get_by_text("basins", exact=True).click()
+    expect(page.get_by_role("radio", name="basins")).to_be_checked()
+    page.go_back()
+    expect(page.get_by_role("radio", name="valley")).to_be_checked()
+    page.go_forward()
+    expect(page.get_by_role("radio", name="basins")).to_be_checked()
+
+
+def test_every_picture_has_its_numbers_behind_it(page: Page, server: Server, finished: str) -> None:
+    buttons = page.get_by_role("button", name="Table", exact=True)
+    plots = page.locator(".plot:visible").count()
+    assert buttons.count() == plots
+    for index in range(plots):
+        buttons.nth(index).click()
+    expect(page.locator(".behind table")).to_have_count(plots)
+    surface = page.locator(".surfaces .behind table").first
+    assert surface.locator("tbody tr").count() == 9
+    epochs = server.client.get(f"/api/experiments/{finished}/minima")["minima"]
+    rows = page.locator(".training .behind tbody tr").count()
+    assert rows == sum(len(minimum["epochs"]["epoch"]) for minimum in epochs.values())
+
+
+def test_minima_training_and_sparsity_are_those_of_the_experiment(page: Page, server: Server, finished: str) -> None:
+    minima = server.client.get(f"/api/experiments/{finished}/minima")["minima"]
+    rows = page.locator(".minima tbody tr")
+    assert rows.count() == len(minima)
+    for index, minimum in enumerate(minima.values()):
+        expect(rows.nth(index)).to_contain_text(f"{100 * minimum['final']['test_accuracy']:.1f} %")
+    titles = drawn(page, ".training").first.evaluate("({ layout }) => layout.annotations.map(({ text }) => text)")
+    assert len(titles) == 6
+    shared = drawn(page, ".training").first.evaluate(
+        "({ layout }) => ['xaxis2', 'xaxis5'].map((axis) => layout[axis].matches)"
+    )
+    assert shared == ["x", "x"], "one axis of epochs for all"
+    bars = drawn(page, ".sparsity").first.evaluate("({ data }) => data.length")
+    assert bars == 2 * len(minima)
+
+
+def test_nothing_is_sent_to_plotlys_cloud(page: Page) -> None:
+    for plot in page.locator(".plot:visible").all():
+        assert plot.evaluate(
+            "({ _context }) => [_context.showSendToCloud, _context.showLink, _context.plotlyServerURL]"
+        ) == [False, False, ""]
+    assert page.locator(".modebar-btn").count() == 0
+
+
+def test_the_keyboard_reaches_values_and_paths(page: Page) -> None:
+    drawn(page).first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".tooltip")).to_contain_text("train loss")
+    before = page.locator(".tooltip p").inner_text()
+    page.keyboard.press("ArrowUp")
+    expect(page.locator(".tooltip p")).not_to_have_text(before)
+    page.keyboard.press("Escape")
+    expect(page.locator(".tooltip")).to_be_hidden()
+    drawn(page, ".profiles").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".tooltip")).to_contain_text("t 0.52")
+    expect(page.locator(".surfaces .mark").first).to_be_visible()
+
+
+def test_plots_follow_the_theme_at_once(page: Page) -> None:
+    ink = "() => document.querySelector('.profiles .plot').layout.font.color"
+    light = page.evaluate(ink)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"before => ({ink})() !== before", arg=light)
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_nothing_overflows(open_page: Any, server: Server, finished: str, width: int) -> None:
+    page = open_page(server, f"/experiments/{finished}", width=width)
+    idle(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for plot in page.locator(".plot:visible").all():
+        box, panel = plot.bounding_box(), plot.locator("xpath=ancestor::section").bounding_box()
+        assert box["x"] >= panel["x"]
+        assert box["x"] + box["width"] <= panel["x"] + panel["width"] + 1
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_nobody_is_shut_out(open_page: Any, server: Server, finished: str, axe: str, dark: bool) -> None:
+    page = open_page(server, f"/experiments/{finished}", dark=dark)
+    idle(page)
+    assert violations(page, axe) == []
+
+
+def test_an_unknown_experiment_is_told(open_page: Any, server: Server) -> None:
+    page = open_page(server, "/experiments/0123456789abcdef")
+    page.guard.expect("404")
+    expect(page.get_by_role("heading", level=1)).to_have_text("There is no such experiment")
+
+
+def test_a_fine_contour_is_redrawn_in_time(page: Page) -> None:
+    """401 by 401 points, new values each time. The time is that of the page's own thread, whatever else runs here."""
+    redraws = 4
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    page.evaluate(_FINE, 1)
+    before = _task_seconds(session)
+    page.evaluate(_FINE, redraws)
+    assert (_task_seconds(session) - before) / redraws < 0.7
+
+
+def _task_seconds(session: Any) -> float:
+    metrics = session.send("Performance.getMetrics")["metrics"]
+    return next(float(metric["value"]) for metric in metrics if metric["name"] == "TaskDuration")
+
+
+_FINE = """async (redraws) => {
+  const base = document.querySelector('script[type=module]').src.replace('main.js', '');
+  const { Plane } = await import(`${base}landscape/plane.js`);
+  const { contourFigure } = await import(`${base}plots/contour.js`);
+  const { Plot } = await import(`${base}plots/plot.js`);
+  const size = 401;
+  const places = Float64Array.from({ length: size }, (_, index) => (10 * index) / (size - 1));
+  const packed = { dtype: 'f8', bdata: btoa(String.fromCharCode(...new Uint8Array(places.buffer))) };
+  const names = { plane: 'fine', kind: 'through', unit: 'distance', note: '', defining: ['sgd', 'altsdp'] };
+  const named = { points: { sgd: [2, 2], altsdp: [8, 8] }, distances: {}, paths: {} };
+  const plane = new Plane({ ...names, ...named, x: packed, y: packed });
+  const done = new Uint8Array(size * size).fill(1);
+  const plot = new Plot({ label: 'fine' });
+  document.querySelector('.surfaces').append(plot.node);
+  for (let turn = 0; turn < redraws; turn++) {
+    const height = (x, y) => 0.01 + Math.abs(Math.sin(x + turn) * Math.cos(y));
+    const values = Float64Array.from(done, (_, n) => height(places[n % size], places[Math.floor(n / size)]));
+    plane.merge('train', 'loss', values, done);
+    plane.markDone(done);
+    const view = { split: 'train', value: 'loss', log: true, clip: null, mode: 'light' };
+    await plot.draw(() => ({ ...contourFigure(plane, view), shape: 1 }));
+    await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  }
+  plot.close();
+  plot.node.remove();
+}"""
