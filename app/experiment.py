@@ -21,7 +21,6 @@ from app.results import FramedPlane, Judged, MeasuredPath, Result, SurfaceTile, 
 from app.spec import BadSpec, Spec, parse_spec
 from landscape.atomic import write_atomically
 from landscape.records import PlaneRecord, line_name
-from landscape.report import write_report
 from landscape.store import Landscape
 
 LANDSCAPE = "landscape.h5"
@@ -121,6 +120,8 @@ class Experiment:
         self.snapshot()
         if self.landscape.verdict is not None:
             _write_json(self.directory / VERDICT, self.landscape.verdict)
+        from landscape.report import write_report  # plotly takes long to load, and a server must start quickly
+
         write_report(self.landscape, self.directory / REPORT)
 
     def _enter_tile(self, plane: PlaneRecord, task: Task, values: SurfaceTile) -> None:

@@ -13,7 +13,7 @@ from app.api.documentation import problems
 from app.api.requests import ExperimentId
 from app.api.wiring import Wired, Wiring
 from app.catalogue import ACTIVE, Unknown
-from app.events import EventRow
+from app.events import KINDS, EventRow
 
 router = APIRouter(tags=["events"])
 
@@ -22,6 +22,15 @@ _RECONNECT_MILLISECONDS = 1500
 _BATCH = 500
 _LOOK_SECONDS = 1.0
 _MEDIA_TYPE = "text/event-stream"
+_EVENT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "what Last-Event-ID names"},
+        "event": {"type": "string", "enum": list(KINDS)},
+        "data": {"type": "string", "description": "JSON"},
+        "retry": {"type": "integer"},
+    },
+}
 
 
 @router.get(
@@ -31,7 +40,7 @@ _MEDIA_TYPE = "text/event-stream"
         200: {
             "description": "A stream: `id`, `event` (state, progress, epoch, curve, tile, warning, error, verdict) and "
             "`data` as JSON. It ends when the experiment has, and goes on for ever while it waits.",
-            "content": {_MEDIA_TYPE: {"schema": {"type": "string"}}},
+            "content": {_MEDIA_TYPE: {"itemSchema": _EVENT_SCHEMA}},
         },
         204: {"description": "The experiment has ended and there is nothing new: do not reconnect"},
         **problems(404),

@@ -22,7 +22,6 @@ from app.api.wiring import Wired, Wiring
 from app.catalogue import ExperimentRow
 from app.experiment import LANDSCAPE, REPORT, SPEC, VERDICT
 from app.problems import Problem
-from landscape.export.spreadsheets import surface_chunks
 
 router = APIRouter(tags=["results"])
 
@@ -110,6 +109,8 @@ def _names(row: ExperimentRow) -> list[str]:
 
 
 def _surface(wiring: Wiring, row: ExperimentRow) -> Response:
+    from landscape.export.spreadsheets import surface_chunks  # its package loads plotly, which takes long
+
     landscape = open_snapshot(wiring, row).landscape
     return StreamingResponse(
         iterate_in_threadpool(surface_chunks(landscape)), media_type=_TYPES[".csv"], headers=_disposition(row, SURFACE)

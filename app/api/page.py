@@ -10,7 +10,7 @@ import gzip
 import hashlib
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -23,13 +23,25 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-VIEWS: Final = ("/", "/new", "/experiments/{id}", "/compare", "/workers", "/help")
+# The addresses of views, and the module that shows each.
+VIEWS: Final = {
+    "/": "views/experiments.js",
+    "/new": "views/new.js",
+    "/experiments/{id}": "views/experiment.js",
+    "/compare": "views/compare.js",
+    "/workers": "views/workers.js",
+    "/help": "views/help.js",
+}
 FILES: Final = "/static"
 ASSETS: Final = "/assets"
 _IMMUTABLE = "public, max-age=31536000, immutable"
 _PLOTLY = "package_data/plotly.min.js"
-_TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8"}
-_IMPORT = re.compile(r"""^(?:import|export)\b[^'"]*?from\s+['"](\.[^'"]+)['"]""", re.MULTILINE)
+_TYPES = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+}
+_IMPORT = re.compile(r"""^(?:import|export)\b[^'";]*?['"](\.[^'"]+)['"]""", re.MULTILINE)
 _ENTRY = "main.js"
 _TEMPLATE = "index.html"
 
@@ -60,12 +72,12 @@ class Asset:
 
 @dataclass(frozen=True)
 class Edition:
-    """One state of the folder: its files by path, and the index page that names them."""
+    """One state of the folder: its files by path, and for each view the index page that names them."""
 
     stamp: tuple[tuple[str, int, int], ...]
     base: str
     files: dict[str, Asset]
-    index: Asset
+    pages: dict[str, Asset]
 
 
 class Page:
@@ -98,11 +110,14 @@ def add_page(app: FastAPI, folder: Path) -> None:
     """Serve the dashboard in a folder: its views, its files, and plotly.js."""
     page = Page(folder)
 
-    async def index(request: Request) -> Response:
-        # The first plot comes soon after the page: its script is made ready meanwhile.
-        threading.Thread(target=lambda: plotly().zipped, name="plotly", daemon=True).start()
-        edition = await run_in_threadpool(page.edition)
-        return edition.index.response(request, "no-cache")
+    def index(view: str) -> Callable[[Request], Awaitable[Response]]:
+        async def send(request: Request) -> Response:
+            # The first plot comes soon after the page: its script is made ready meanwhile.
+            threading.Thread(target=lambda: plotly().zipped, name="plotly", daemon=True).start()
+            edition = await run_in_threadpool(page.edition)
+            return edition.pages[view].response(request, "no-cache")
+
+        return send
 
     async def file(request: Request) -> Response:
         path = request.path_params["path"]
@@ -121,7 +136,7 @@ def add_page(app: FastAPI, folder: Path) -> None:
 
     methods = ["GET", "HEAD"]
     for view in VIEWS:
-        app.add_route(view, index, methods, include_in_schema=False)
+        app.add_route(view, index(view), methods, include_in_schema=False)
     app.add_route(f"{FILES}/{{edition}}/{{path:path}}", file, methods, include_in_schema=False)
     app.add_route(f"{ASSETS}/{{name}}", asset, methods, include_in_schema=False)
 
@@ -152,25 +167,28 @@ def _read(folder: Path, stamp: tuple[tuple[str, int, int], ...]) -> Edition:
     whole = b"".join(name.encode() + b"\0" + content for name, content in contents.items())
     base = f"{FILES}/{_digest(whole)}"
     files = {name: Asset(content, _media_type(name)) for name, content in contents.items() if name != _TEMPLATE}
-    preload = (f'<link rel="modulepreload" href="{base}/{name}">' for name in _imports(contents, _ENTRY))
-    text = contents[_TEMPLATE].decode()
+    template = contents[_TEMPLATE].decode()
+    pages = {view: _fill(template, base, _imports(contents, _ENTRY, module)) for view, module in VIEWS.items()}
+    return Edition(stamp, base, files, pages)
+
+
+def _fill(template: str, base: str, modules: list[str]) -> Asset:
+    preload = (f'<link rel="modulepreload" href="{base}/{name}">' for name in modules)
     for field, value in (("base", base), ("plotly", plotly_address()), ("preload", "\n  ".join(preload))):
-        text = text.replace(f"{{{{{field}}}}}", value)
-    return Edition(stamp, base, files, Asset(text.encode(), _TYPES[".html"]))
+        template = template.replace(f"{{{{{field}}}}}", value)
+    return Asset(template.encode(), _TYPES[".html"])
 
 
-def _imports(contents: dict[str, bytes], entry: str) -> list[str]:
-    """The modules that a module needs before it can run, so that a browser asks for all of them at once."""
-    found: dict[str, None] = {}
-    waiting = [entry]
+def _imports(contents: dict[str, bytes], *entries: str) -> list[str]:
+    """Modules and all that they need before they can run, so that a browser asks for all of them at once."""
+    found: list[str] = []
+    waiting = list(entries)
     while waiting:
         name = waiting.pop(0)
-        for target in _IMPORT.findall(contents.get(name, b"").decode()):
-            path = _joined(name, target)
-            if path in contents and path not in found and path != entry:
-                found[path] = None
-                waiting.append(path)
-    return list(found)
+        if name in contents and name not in found:
+            found.append(name)
+            waiting += [_joined(name, target) for target in _IMPORT.findall(contents[name].decode())]
+    return found
 
 
 def _joined(module: str, target: str) -> str:

@@ -6,7 +6,7 @@
 import { element, icon } from '../elements.js';
 import { cell } from './cells.js';
 import { APART, SECTIONS, firstFields } from './layout.js';
-import { freeName, renameKey, setValue, valueAt } from './paths.js';
+import { freeName, renameKey, renameReferences, setValue, valueAt } from './paths.js';
 import { words } from './schema.js';
 
 /** Fields whose value decides which others are shown. */
@@ -154,7 +154,10 @@ export class SpecForm {
       { label: 'model', structural: true, choices: () => this.models.map((model) => [model.name, model.name]) });
     const chosen = valueAt(this.values, [...path, 'name']) ?? field.properties.name.default;
     const model = this.models.find((entry) => entry.name === chosen);
-    if (model) name.querySelector('.hint').textContent = `${model.description}; ${model.needs}`;
+    if (model) {
+      name.querySelector('.hint').textContent = model.description;
+      name.title = `needs ${model.needs}`;
+    }
     const given = Object.keys(valueAt(this.values, path) ?? {}).filter((option) => option !== 'name');
     const options = [...new Set([...Object.keys(model?.options ?? {}), ...given])];
     return [name, ...options.map((option) => this.#cell([...path, option], optionField(model?.options[option], chosen)))];
@@ -186,6 +189,7 @@ export class SpecForm {
       const name = input.value.trim();
       if (!name || name in this.values[map]) { input.value = key; return; }
       renameKey(this.values[map], key, name);
+      renameReferences(this.values, map, key, name);
       this.#changeShape([map, name]);
     });
     this.cells.set(path.join('.'), made);

@@ -27,6 +27,21 @@ export function renameKey(values, before, after) {
   }
 }
 
+/** Lets what names a minimum or a curve follow when that gets another name. */
+export function renameReferences(values, map, before, after) {
+  const renamed = (name) => {
+    if (map === 'minima' && name === before) return after;
+    if (map === 'curves' && typeof name === 'string' && name.startsWith(`${before}.bend`)) return after + name.slice(before.length);
+    return name;
+  };
+  const apply = (owner, fields) => fields.filter((field) => field in owner).forEach((field) => {
+    owner[field] = Array.isArray(owner[field]) ? owner[field].map(renamed) : renamed(owner[field]);
+  });
+  for (const curve of Object.values(values.curves ?? {})) apply(curve, ['from', 'to']);
+  for (const plane of Object.values(values.planes ?? {})) apply(plane, ['through', 'around', 'trajectory']);
+  apply(values.verdict ?? {}, ['between', 'control']);
+}
+
 /** A name like `base` that is not taken. */
 export function freeName(taken, base) {
   const clean = base.replace(/[^A-Za-z0-9_-]+/g, '-').replace(/^[^A-Za-z]+/, '').slice(0, 40) || 'minimum';

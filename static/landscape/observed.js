@@ -101,7 +101,12 @@ export class Observed extends EventTarget {
 
   async #loadMinima() {
     const { minima } = await this.#get('/minima');
-    this.minima = Object.fromEntries(Object.entries(minima).map(([name, minimum]) => [name, { ...minimum, epochs: numbers(minimum.epochs), final: values(minimum.final) }]));
+    this.minima = Object.fromEntries(
+      Object.entries(minima).map(([name, minimum]) => [
+        name,
+        { ...minimum, epochs: numbers(minimum.epochs), final: values(minimum.final) },
+      ]),
+    );
     this.#tell('minima');
   }
 
@@ -139,7 +144,9 @@ export class Observed extends EventTarget {
       const others = splits.flatMap((split) => ['loss', 'error'].map((value) => [split, value])).slice(1);
       const answers = await Promise.all(others.map(([split, value]) => this.#binary(ask(split, value))));
       answers.forEach(({ z, done }, index) => plane.merge(...others[index], z, done));
-      plane.markDone(answers.reduce((both, { done }) => both.map((known, index) => known & done[index]), decoded(first.done)));
+      plane.markDone(
+        answers.reduce((both, { done }) => both.map((known, index) => known & done[index]), decoded(first.done)),
+      );
       for (const tile of this.#tiles.get(name) ?? []) plane.addTile(tile);
       this.#tiles.delete(name);
       this.planes.set(name, plane);
@@ -159,7 +166,8 @@ export class Observed extends EventTarget {
       if (!this.warnings.some(({ message }) => message === data.message)) this.warnings.push(data);
       this.#tell('experiment');
     }
-    if (kind === 'state' || kind === 'verdict' || (kind === 'progress' && 'task' in data)) this.#soon('refresh', REFRESH, () => this.refresh());
+    if (kind === 'state' || kind === 'verdict' || (kind === 'progress' && 'task' in data))
+      this.#soon('refresh', REFRESH, () => this.refresh());
   }
 
   #addTile(tile) {
@@ -176,7 +184,14 @@ export class Observed extends EventTarget {
 
   #addEpoch({ minimum, epochs: _total, ...record }) {
     if (this.minima[minimum]) return;
-    const run = (this.growing[minimum] ??= { name: minimum, optimizer: '', epochs: { epoch: [] }, layers: [], final: {}, settings: {} });
+    const run = (this.growing[minimum] ??= {
+      name: minimum,
+      optimizer: '',
+      epochs: { epoch: [] },
+      layers: [],
+      final: {},
+      settings: {},
+    });
     const last = run.epochs.epoch.at(-1) ?? 0;
     if (record.epoch <= last) return;
     for (const [column, value] of Object.entries(record)) {
@@ -226,5 +241,16 @@ function values(record) {
 }
 
 function eachPath(paths) {
-  return Object.fromEntries(Object.entries(paths).map(([name, path]) => [name, { ...path, arc: path.arc.map(fromJson), loss: numbers(path.loss), error: numbers(path.error), barrier: values(path.barrier) }]));
+  return Object.fromEntries(
+    Object.entries(paths).map(([name, path]) => [
+      name,
+      {
+        ...path,
+        arc: path.arc.map(fromJson),
+        loss: numbers(path.loss),
+        error: numbers(path.error),
+        barrier: values(path.barrier),
+      },
+    ]),
+  );
 }

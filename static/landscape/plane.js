@@ -17,7 +17,9 @@ export class Plane {
     this.points = answer.points;
     this.distances = answer.distances;
     this.defining = answer.defining;
-    this.paths = Object.fromEntries(Object.entries(answer.paths).map(([name, pairs]) => [name, columnsOf(decoded(pairs))]));
+    this.paths = Object.fromEntries(
+      Object.entries(answer.paths).map(([name, pairs]) => [name, columnsOf(decoded(pairs))]),
+    );
     this.done = new Uint8Array(this.rows * this.columns);
     this.computed = 0;
     this.grids = new Map();
@@ -89,5 +91,8 @@ export function decoded({ dtype, bdata }) {
 
 function columnsOf(pairs) {
   const count = pairs.length / PAIR;
-  return { x: Float64Array.from({ length: count }, (_, n) => pairs[PAIR * n]), y: Float64Array.from({ length: count }, (_, n) => pairs[PAIR * n + 1]) };
+  return {
+    x: Float64Array.from({ length: count }, (_, n) => pairs[PAIR * n]),
+    y: Float64Array.from({ length: count }, (_, n) => pairs[PAIR * n + 1]),
+  };
 }

@@ -1,7 +1,13 @@
 /** What the query string says of a view, and back: a link restores the whole view. */
 
 export const SHOWN = {
-  pair: { title: 'train loss and test error', panes: [['train', 'loss'], ['test', 'error']] },
+  pair: {
+    title: 'train loss and test error',
+    panes: [
+      ['train', 'loss'],
+      ['test', 'error'],
+    ],
+  },
   'train-loss': { title: 'train loss', panes: [['train', 'loss']] },
   'test-error': { title: 'test error', panes: [['test', 'error']] },
   'test-loss': { title: 'test loss', panes: [['test', 'loss']] },

@@ -14,11 +14,16 @@ export function captionOf(plane) {
   if (curves.length) sentences.push(`White: the fitted curve${curves.length > 1 ? 's' : ''} ${listed(curves)}.`);
   if (plane.defining.filter((name) => !isBend(name)).length > 1) sentences.push('Dashed: straight lines.');
   if (curves.length < names.length) sentences.push('Dotted chains: training, snapshot by snapshot.');
-  const hollow = shown.filter((name) => plane.isProjected(name)).map((name) => `${name} (${significant(plane.distances[name])} off the plane)`);
+  const hollow = shown
+    .filter((name) => plane.isProjected(name))
+    .map((name) => `${name} (${significant(plane.distances[name])} off the plane)`);
   if (hollow.length) sentences.push(`Hollow: projected, ${listed(hollow)}.`);
   const outside = Object.keys(plane.points).filter((name) => !shown.includes(name));
   if (outside.length) sentences.push(`Outside the frame: ${listed(outside)}.`);
-  if (!plane.complete) sentences.push(`Hatched: not computed yet (${Math.floor((100 * plane.computed) / plane.done.length)} % of the grid is).`);
+  if (!plane.complete)
+    sentences.push(
+      `Hatched: not computed yet (${Math.floor((100 * plane.computed) / plane.done.length)} % of the grid is).`,
+    );
   if (plane.note) sentences.push(`${plane.note[0].toUpperCase()}${plane.note.slice(1).replace(/\.$/, '')}.`);
   return sentences.join(' ');
 }

@@ -20,15 +20,40 @@ export class ComparisonPanel {
     this.#members = members;
     this.#context = { store, theme, tooltip, announce };
     const push = (patch) => store.set(patch, { replace: false });
-    this.plane = segmented({ label: 'plane', options: sharedPlanes(members).map((name) => [name, name]), onchange: (plane) => push({ plane, zoom: null, clip: null }) });
+    this.plane = segmented({
+      label: 'plane',
+      options: sharedPlanes(members).map((name) => [name, name]),
+      onchange: (plane) => push({ plane, zoom: null, clip: null }),
+    });
     const single = Object.entries(SHOWN).filter(([, { panes }]) => panes.length === 1);
-    this.show = choice({ label: 'show', options: single.map(([value, { title }]) => [value, title]), onchange: (show) => push({ show, clip: null }) });
+    this.show = choice({
+      label: 'show',
+      options: single.map(([value, { title }]) => [value, title]),
+      onchange: (show) => push({ show, clip: null }),
+    });
     this.log = toggle({ label: 'log', onchange: (on) => push({ log: on ? null : '0' }) });
-    this.clip = clipSlider({ label: 'clip', text: (value) => this.#clipText(value), onchange: (clip) => store.set({ clip }) });
-    this.reset = element('button', { type: 'button', hidden: true, onclick: () => push({ zoom: null }) }, 'whole plane');
+    this.clip = clipSlider({
+      label: 'clip',
+      text: (value) => this.#clipText(value),
+      onchange: (clip) => store.set({ clip }),
+    });
+    this.reset = element(
+      'button',
+      { type: 'button', hidden: true, onclick: () => push({ zoom: null }) },
+      'whole plane',
+    );
     this.pictures = element('div.pictures');
-    this.node = element('section.panel', { 'aria-label': 'Surfaces' }, element('div.toolbar', {}, this.plane.node, this.show.node, this.log.node, this.clip.node, this.reset), this.pictures,
-      element('p.soft.caption', {}, 'One colour scale and one frame for all: equal colours are equal values, equal lengths equal distances. A zoom in one is a zoom in all.'));
+    this.node = element(
+      'section.panel',
+      { 'aria-label': 'Surfaces' },
+      element('div.toolbar', {}, this.plane.node, this.show.node, this.log.node, this.clip.node, this.reset),
+      this.pictures,
+      element(
+        'p.soft.caption',
+        {},
+        'One colour scale and one frame for all: equal colours are equal values, equal lengths equal distances. A zoom in one is a zoom in all.',
+      ),
+    );
   }
 
   update(view) {
@@ -62,19 +87,38 @@ export class ComparisonPanel {
     this.close();
     this.#panes = there.map((member) => {
       const { observed, label, colours, cursor } = member;
-      const plot = new Plot({ label: `${split} ${value} of ${label} on the plane ${this.view.plane}. Arrow keys move over the grid.`, table: () => surfaceTable(observed.planes.get(this.view.plane), split, value) });
+      const plot = new Plot({
+        label: `${split} ${value} of ${label} on the plane ${this.view.plane}. Arrow keys move over the grid.`,
+        table: () => surfaceTable(observed.planes.get(this.view.plane), split, value),
+      });
       const { tooltip, announce } = this.#context;
-      const pointer = new SurfacePointer({ plot }, { observed, cursor, tooltip, colours, announce, view: () => ({ ...this.view, form: 'contour' }), viewOf: () => null });
+      const pointer = new SurfacePointer(
+        { plot },
+        {
+          observed,
+          cursor,
+          tooltip,
+          colours,
+          announce,
+          view: () => ({ ...this.view, form: 'contour' }),
+          viewOf: () => null,
+        },
+      );
       return { plot, pointer, member, bound: false };
     });
-    const missing = this.#members.filter((member) => !there.includes(member)).map(({ label }) => element('p.soft', {}, `${label} has no ${split} ${value} on the plane ${this.view.plane}.`));
+    const missing = this.#members
+      .filter((member) => !there.includes(member))
+      .map(({ label }) => element('p.soft', {}, `${label} has no ${split} ${value} on the plane ${this.view.plane}.`));
     this.pictures.replaceChildren(...this.#panes.map(({ plot }) => plot.node), ...missing);
   }
 
   #drawPane(pane, plane, { split, value, scale, zoom }) {
     const { plot, member, pointer } = pane;
     const logarithmic = scale.log ? ' (log scale)' : '';
-    plot.caption.replaceChildren(element('i.dot', { style: `background:${member.color}` }), ` ${member.label}: ${split} ${value}${value === 'loss' ? `, nats${logarithmic}` : ''}`);
+    plot.caption.replaceChildren(
+      element('i.dot', { style: `background:${member.color}` }),
+      ` ${member.label}: ${split} ${value}${value === 'loss' ? `, nats${logarithmic}` : ''}`,
+    );
     plot.ondraw = () => {
       if (pane.bound) return;
       pane.bound = true;
@@ -86,16 +130,30 @@ export class ComparisonPanel {
       pointer.bind();
     };
     const shape = (zoom.y[1] - zoom.y[0]) / (zoom.x[1] - zoom.x[0]);
-    plot.draw(({ narrow }) => ({ ...contourFigure(plane, { split, value, scale, zoom, mode: this.#context.theme.mode, colours: member.colours, narrow }), shape }));
+    plot.draw(({ narrow }) => ({
+      ...contourFigure(plane, {
+        split,
+        value,
+        scale,
+        zoom,
+        mode: this.#context.theme.mode,
+        colours: member.colours,
+        narrow,
+      }),
+      shape,
+    }));
   }
 
   #clipText(value) {
-    return SHOWN[this.view.show].panes[0][1] === 'error' ? `${significant(100 * value)} %` : `${significant(value)} nats`;
+    return SHOWN[this.view.show].panes[0][1] === 'error'
+      ? `${significant(100 * value)} %`
+      : `${significant(value)} nats`;
   }
 
   #showClip(scale, planes, split, value) {
     let top = scale.high;
-    for (const plane of planes) for (const number of plane.grid(split, value)) if (Number.isFinite(number) && number > top) top = number;
+    for (const plane of planes)
+      for (const number of plane.grid(split, value)) if (Number.isFinite(number) && number > top) top = number;
     const low = Math.max(Math.min(scale.high, scale.low * 2 || scale.high / 100), top / 1e5);
     this.clip.show(scale.high, [low, Math.max(top, low * 1.01)], this.view.clip !== null);
   }
@@ -113,11 +171,20 @@ function sharedScale(planes, { split, value, log, clip }) {
   const grids = planes.map((plane) => plane.grid(split, value));
   const all = new Float64Array(grids.reduce((sum, grid) => sum + grid.length, 0));
   grids.reduce((offset, grid) => (all.set(grid, offset), offset + grid.length), 0);
-  return scaleFor(all, value, log, clip, planes.flatMap((plane, index) => valuesAlong(plane, grids[index])));
+  return scaleFor(
+    all,
+    value,
+    log,
+    clip,
+    planes.flatMap((plane, index) => valuesAlong(plane, grids[index])),
+  );
 }
 
 /** The smallest frame around all planes. */
 function union(planes) {
-  const ends = (axis) => [Math.min(...planes.map((plane) => plane[axis][0])), Math.max(...planes.map((plane) => plane[axis].at(-1)))];
+  const ends = (axis) => [
+    Math.min(...planes.map((plane) => plane[axis][0])),
+    Math.max(...planes.map((plane) => plane[axis].at(-1))),
+  ];
   return { x: ends('x'), y: ends('y') };
 }

@@ -8,22 +8,49 @@ import { element, uniqueId } from '../elements.js';
  */
 export function segmented({ label, options, onchange }) {
   const name = uniqueId('choice');
-  const inputs = options.map(([value]) => element('input', { type: 'radio', name, value, onchange: () => onchange(value) }));
-  const node = element('fieldset.segmented', {}, element('legend', {}, label),
-    options.map(([, words], index) => element('label', {}, inputs[index], element('span', {}, words))));
-  return { node, show: (value) => inputs.forEach((input) => { input.checked = input.value === value; }) };
+  const inputs = options.map(([value]) =>
+    element('input', { type: 'radio', name, value, onchange: () => onchange(value) }),
+  );
+  const node = element(
+    'fieldset.segmented',
+    {},
+    element('legend', {}, label),
+    options.map(([, words], index) => element('label', {}, inputs[index], element('span', {}, words))),
+  );
+  return {
+    node,
+    show: (value) =>
+      inputs.forEach((input) => {
+        input.checked = input.value === value;
+      }),
+  };
 }
 
 export function choice({ label, options, onchange }) {
   const id = uniqueId('choice');
-  const select = element('select', { id, onchange: () => onchange(select.value) }, options.map(([value, words]) => element('option', { value }, words)));
+  const select = element(
+    'select',
+    { id, onchange: () => onchange(select.value) },
+    options.map(([value, words]) => element('option', { value }, words)),
+  );
   const node = element('div.control', {}, element('label', { for: id }, label), select);
-  return { node, show: (value) => { select.value = value; } };
+  return {
+    node,
+    show: (value) => {
+      select.value = value;
+    },
+  };
 }
 
 export function toggle({ label, onchange }) {
   const input = element('input', { type: 'checkbox', onchange: () => onchange(input.checked) });
-  return { node: element('label.toggle', {}, input, label), show: (on) => { input.checked = on; }, input };
+  return {
+    node: element('label.toggle', {}, input, label),
+    show: (on) => {
+      input.checked = on;
+    },
+    input,
+  };
 }
 
 /**
@@ -36,8 +63,15 @@ export function clipSlider({ label, text, onchange }) {
   const value = () => ends[0] * (ends[1] / ends[0]) ** (Number(input.value) / 100);
   const output = element('output', { for: id });
   const input = element('input', {
-    id, type: 'range', min: '0', max: '100', step: '1',
-    oninput: () => { tell(value()); onchange(Number(value().toPrecision(3))); },
+    id,
+    type: 'range',
+    min: '0',
+    max: '100',
+    step: '1',
+    oninput: () => {
+      tell(value());
+      onchange(Number(value().toPrecision(3)));
+    },
   });
   const automatic = element('button.plain', { type: 'button', onclick: () => onchange(null) }, 'auto');
   const node = element('div.control.clip', {}, element('label', { for: id }, label), input, output, automatic);

@@ -24,13 +24,24 @@ export class Downloads {
     this.source = source;
     this.list = element('div.menu-list');
     const summary = element('summary.button', {}, 'Download');
-    this.node = element('details.menu', { ontoggle: () => { if (this.node.open) this.#fill(); } }, summary, this.list);
+    this.node = element(
+      'details.menu',
+      {
+        ontoggle: () => {
+          if (this.node.open) this.#fill();
+        },
+      },
+      summary,
+      this.list,
+    );
     this.node.addEventListener('keydown', (event) => {
       if (event.key !== 'Escape') return;
       this.node.open = false;
       summary.focus();
     });
-    this.outside = (event) => { if (!this.node.contains(event.target)) this.node.open = false; };
+    this.outside = (event) => {
+      if (!this.node.contains(event.target)) this.node.open = false;
+    };
     document.addEventListener('pointerdown', this.outside);
   }
 
@@ -45,11 +56,37 @@ export class Downloads {
 
   #fill() {
     const { experiment, files, planes } = this.#observed;
-    const entry = (name, words, size, action) => element('button.plain', { type: 'button', 'data-file': name, onclick: () => { this.node.open = false; action(); } },
-      element('span', {}, words), element('small.soft', {}, size));
-    const picture = (format) => this.#attempt(format, async () => save(await this.source.picture(format), `${experiment.name}-${this.source.name()}.${format}`));
-    const pictures = planes.size ? ['png', 'svg'].map((format) => entry(format, `picture as ${format.toUpperCase()}`, 'as on screen', () => picture(format))) : [];
-    const others = files.map((file) => entry(file.name, WORDS[file.name] ?? `weights of ${file.name.replace('.safetensors', '')}`, [file.name, file.size === null ? null : bytes(file.size)].filter(Boolean).join(', '), () => this.file(file)));
+    const entry = (name, words, size, action) =>
+      element(
+        'button.plain',
+        {
+          type: 'button',
+          'data-file': name,
+          onclick: () => {
+            this.node.open = false;
+            action();
+          },
+        },
+        element('span', {}, words),
+        element('small.soft', {}, size),
+      );
+    const picture = (format) =>
+      this.#attempt(format, async () =>
+        save(await this.source.picture(format), `${experiment.name}-${this.source.name()}.${format}`),
+      );
+    const pictures = planes.size
+      ? ['png', 'svg'].map((format) =>
+          entry(format, `picture as ${format.toUpperCase()}`, 'as on screen', () => picture(format)),
+        )
+      : [];
+    const others = files.map((file) =>
+      entry(
+        file.name,
+        WORDS[file.name] ?? `weights of ${file.name.replace('.safetensors', '')}`,
+        [file.name, file.size === null ? null : bytes(file.size)].filter(Boolean).join(', '),
+        () => this.file(file),
+      ),
+    );
     this.list.replaceChildren(...pictures, ...others);
   }
 

@@ -24,18 +24,37 @@ export class MinimaPanel {
     const sharpness = this.#observed.verdict?.sharpness ?? {};
     const runs = this.#observed.runs;
     const hasSharpness = Object.keys(sharpness).length > 0;
-    const titles = ['train loss', 'test loss', 'test accuracy', 'sparsity', 'zero groups', ...(hasSharpness ? ['sharpness'] : [])];
-    this.place.replaceChildren(dataTable({
-      caption: 'minima',
-      columns: [{ title: 'minimum' }, { title: 'optimiser' }, ...titles.map((title) => ({ title, number: true }))],
-      rows: this.#observed.experiment.minima.map((name) => {
-        const run = runs.find((found) => found.name === name);
-        const final = run?.final ?? {};
-        const cells = [loss(final.train_loss), loss(final.test_loss), percent(final.test_accuracy), percent(final.sparsity), zeroGroups(run)];
-        if (hasSharpness) cells.push(rise(sharpness[name]));
-        return [element('span.named', {}, element('i.dot', { style: `background:${this.#colours[name]}` }), name), run?.optimizer || (run ? `training, epoch ${final.epoch}` : 'waits'), ...cells];
+    const titles = [
+      'train loss',
+      'test loss',
+      'test accuracy',
+      'sparsity',
+      'zero groups',
+      ...(hasSharpness ? ['sharpness'] : []),
+    ];
+    this.place.replaceChildren(
+      dataTable({
+        caption: 'minima',
+        columns: [{ title: 'minimum' }, { title: 'optimiser' }, ...titles.map((title) => ({ title, number: true }))],
+        rows: this.#observed.experiment.minima.map((name) => {
+          const run = runs.find((found) => found.name === name);
+          const final = run?.final ?? {};
+          const cells = [
+            loss(final.train_loss),
+            loss(final.test_loss),
+            percent(final.test_accuracy),
+            percent(final.sparsity),
+            zeroGroups(run),
+          ];
+          if (hasSharpness) cells.push(rise(sharpness[name]));
+          return [
+            element('span.named', {}, element('i.dot', { style: `background:${this.#colours[name]}` }), name),
+            run?.optimizer || (run ? `training, epoch ${final.epoch}` : 'waits'),
+            ...cells,
+          ];
+        }),
       }),
-    }));
+    );
   }
 }
 
@@ -46,14 +65,31 @@ export class TrainingPanel {
   constructor(observed, { store, theme, colours }) {
     this.#observed = observed;
     this.#context = { theme, colours };
-    this.log = toggle({ label: 'log loss', onchange: (on) => store.set({ tlog: on ? null : '0' }, { replace: false }) });
+    this.log = toggle({
+      label: 'log loss',
+      onchange: (on) => store.set({ tlog: on ? null : '0' }, { replace: false }),
+    });
     this.legend = element('div.legend');
-    this.plot = new Plot({ bare: true, label: 'loss, accuracy, sparsity, threshold and angle over the epochs', table: () => trainingTable(this.runs) });
-    this.node = element('section.panel.training', {}, element('div.toolbar', {}, element('h2', {}, 'Training'), this.log.node, this.legend, this.plot.button), this.plot.node);
+    this.plot = new Plot({
+      bare: true,
+      label: 'loss, accuracy, sparsity, threshold and angle over the epochs',
+      table: () => trainingTable(this.runs),
+    });
+    this.node = element(
+      'section.panel.training',
+      {},
+      element('div.toolbar', {}, element('h2', {}, 'Training'), this.log.node, this.legend, this.plot.button),
+      this.plot.node,
+    );
   }
 
   get runs() {
-    return this.#observed.runs.map(({ name, epochs }) => ({ name, label: name, epochs, color: this.#context.colours[name] }));
+    return this.#observed.runs.map(({ name, epochs }) => ({
+      name,
+      label: name,
+      epochs,
+      color: this.#context.colours[name],
+    }));
   }
 
   update(view) {
@@ -66,9 +102,21 @@ export class TrainingPanel {
     const runs = this.runs.filter(({ epochs }) => epochs.epoch?.length);
     this.node.hidden = !runs.length;
     if (!runs.length) return;
-    this.legend.replaceChildren(...runs.map(({ name, color }) => element('span.named', {}, element('i.dot', { style: `background:${color}` }), name)));
+    this.legend.replaceChildren(
+      ...runs.map(({ name, color }) =>
+        element('span.named', {}, element('i.dot', { style: `background:${color}` }), name),
+      ),
+    );
     const quantities = Object.keys(QUANTITIES);
-    this.plot.draw(({ room, narrow }) => trainingFigure(runs, { quantities, columns: room < 620 ? 1 : room < 940 ? 2 : 3, log: this.view.trainingLog, mode: this.#context.theme.mode, narrow }));
+    this.plot.draw(({ room, narrow }) =>
+      trainingFigure(runs, {
+        quantities,
+        columns: room < 620 ? 1 : room < 940 ? 2 : 3,
+        log: this.view.trainingLog,
+        mode: this.#context.theme.mode,
+        narrow,
+      }),
+    );
   }
 
   close() {
@@ -83,7 +131,11 @@ export class SparsityPanel {
   constructor(observed, { theme, colours }) {
     this.#observed = observed;
     this.#context = { theme, colours };
-    this.plot = new Plot({ label: 'groups that are zero, by layer', caption: 'filled: exactly zero, pale: kept', table: () => layersTable(this.minima) });
+    this.plot = new Plot({
+      label: 'groups that are zero, by layer',
+      caption: 'filled: exactly zero, pale: kept',
+      table: () => layersTable(this.minima),
+    });
     this.node = element('section.panel.sparsity', {}, element('h2', {}, 'Sparsity by layer'), this.plot.node);
   }
 

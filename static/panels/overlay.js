@@ -14,20 +14,68 @@ export class OverlayPanel {
   constructor(members, { store, theme }) {
     this.#members = members;
     this.#context = { store, theme };
-    const between = choice({ label: 'path', options: this.#paths().map((name) => [name, name]), onchange: (path) => store.set({ path }, { replace: false }) });
+    const between = choice({
+      label: 'path',
+      options: this.#paths().map((name) => [name, name]),
+      onchange: (path) => store.set({ path }, { replace: false }),
+    });
     this.path = between;
-    this.log = toggle({ label: 'log loss', onchange: (on) => store.set({ plog: on ? '1' : null }, { replace: false }) });
+    this.log = toggle({
+      label: 'log loss',
+      onchange: (on) => store.set({ plog: on ? '1' : null }, { replace: false }),
+    });
     const minima = [...new Set(members.flatMap(({ observed }) => observed.experiment.minima))];
-    this.minimum = choice({ label: 'minimum', options: minima.map((name) => [name, name]), onchange: (minimum) => store.set({ minimum }, { replace: false }) });
+    this.minimum = choice({
+      label: 'minimum',
+      options: minima.map((name) => [name, name]),
+      onchange: (minimum) => store.set({ minimum }, { replace: false }),
+    });
     this.first = minima.includes('altsdp') ? 'altsdp' : minima[0];
-    this.profiles = [['train', 'loss'], ['test', 'error']].map(([split, value]) => ({
-      split, value, plot: new Plot({ label: `${split} ${value} along the path, all experiments`, caption: value === 'loss' ? `${split} loss, nats` : `${split} error`, table: () => profileTable(this.#entries(), split, value) }),
+    this.profiles = [
+      ['train', 'loss'],
+      ['test', 'error'],
+    ].map(([split, value]) => ({
+      split,
+      value,
+      plot: new Plot({
+        label: `${split} ${value} along the path, all experiments`,
+        caption: value === 'loss' ? `${split} loss, nats` : `${split} error`,
+        table: () => profileTable(this.#entries(), split, value),
+      }),
     }));
-    this.training = new Plot({ bare: true, label: 'training of all experiments', table: () => trainingTable(this.#runs()) });
-    const legend = () => element('div.legend', {}, members.map(({ label, color }) => element('span.named', {}, element('i.dot', { style: `background:${color}` }), label)));
-    this.node = element('div.overlays', {},
-      element('section.panel', {}, element('div.toolbar', {}, element('h2', {}, 'Along a path'), between.node, this.log.node, legend()), element('div.pictures', {}, this.profiles.map(({ plot }) => plot.node))),
-      element('section.panel', {}, element('div.toolbar', {}, element('h2', {}, 'Training'), this.minimum.node, legend(), this.training.button), this.training.node));
+    this.training = new Plot({
+      bare: true,
+      label: 'training of all experiments',
+      table: () => trainingTable(this.#runs()),
+    });
+    const legend = () =>
+      element(
+        'div.legend',
+        {},
+        members.map(({ label, color }) =>
+          element('span.named', {}, element('i.dot', { style: `background:${color}` }), label),
+        ),
+      );
+    this.node = element(
+      'div.overlays',
+      {},
+      element(
+        'section.panel',
+        {},
+        element('div.toolbar', {}, element('h2', {}, 'Along a path'), between.node, this.log.node, legend()),
+        element(
+          'div.pictures',
+          {},
+          this.profiles.map(({ plot }) => plot.node),
+        ),
+      ),
+      element(
+        'section.panel',
+        {},
+        element('div.toolbar', {}, element('h2', {}, 'Training'), this.minimum.node, legend(), this.training.button),
+        this.training.node,
+      ),
+    );
   }
 
   update(view) {
@@ -40,9 +88,18 @@ export class OverlayPanel {
     this.minimum.show(this.run);
     this.log.show(view.profileLog);
     const { mode } = this.#context.theme;
-    for (const { plot, split, value } of this.profiles) plot.draw(({ narrow }) => profileFigure(this.#entries(), { split, value, log: view.profileLog, mode, narrow }));
+    for (const { plot, split, value } of this.profiles)
+      plot.draw(({ narrow }) => profileFigure(this.#entries(), { split, value, log: view.profileLog, mode, narrow }));
     const quantities = Object.keys(QUANTITIES);
-    this.training.draw(({ room, narrow }) => trainingFigure(this.#runs(), { quantities, columns: room < 620 ? 1 : room < 940 ? 2 : 3, log: view.trainingLog, mode, narrow }));
+    this.training.draw(({ room, narrow }) =>
+      trainingFigure(this.#runs(), {
+        quantities,
+        columns: room < 620 ? 1 : room < 940 ? 2 : 3,
+        log: view.trainingLog,
+        mode,
+        narrow,
+      }),
+    );
   }
 
   close() {
@@ -52,14 +109,23 @@ export class OverlayPanel {
 
   /** Names of all paths, lines first: it is the line that tells one basin from two. */
   #paths() {
-    const names = this.#members.flatMap(({ observed }) => [...Object.keys(observed.lines), ...Object.keys(observed.curves)]);
+    const names = this.#members.flatMap(({ observed }) => [
+      ...Object.keys(observed.lines),
+      ...Object.keys(observed.curves),
+    ]);
     return [...new Set(names)];
   }
 
   #entries() {
     return this.#members.flatMap(({ observed, label, color }) => {
       const path = observed.lines[this.chosen] ?? observed.curves[this.chosen];
-      return path ? { path, label: `${label}, ${pathLabel(path)}`, line: { color, width: 2.2, dash: path.kind === 'line' ? 'dash' : 'solid' } } : [];
+      return path
+        ? {
+            path,
+            label: `${label}, ${pathLabel(path)}`,
+            line: { color, width: 2.2, dash: path.kind === 'line' ? 'dash' : 'solid' },
+          }
+        : [];
     });
   }
 

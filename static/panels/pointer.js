@@ -39,15 +39,21 @@ export class SurfacePointer {
   /** The marks of this picture: a dot on each path at the cursor's t, and the cell that the keys are at. */
   marks(plane, view) {
     const { cursor, observed, colours } = this.#context;
-    const places = cursor.t === null ? [] : drawnPaths(plane).flatMap((path) => {
-      const known = observed.paths.find(({ name }) => path.names.includes(name));
-      if (known && view.hidden.has(known.name)) return [];
-      const reversed = known?.name === path.names[1];
-      return { ...placeAt(path, reversed ? 1 - cursor.t : cursor.t), colour: colours[known?.end] ?? '#7F7F7F' };
-    });
+    const places =
+      cursor.t === null
+        ? []
+        : drawnPaths(plane).flatMap((path) => {
+            const known = observed.paths.find(({ name }) => path.names.includes(name));
+            if (known && view.hidden.has(known.name)) return [];
+            const reversed = known?.name === path.names[1];
+            return { ...placeAt(path, reversed ? 1 - cursor.t : cursor.t), colour: colours[known?.end] ?? '#7F7F7F' };
+          });
     if (this.#cell) places.push({ x: plane.x[this.#cell[0]], y: plane.y[this.#cell[1]], colour: '#ffffff' });
     return places.map(({ x, y, colour }) => {
-      const pixel = view.form === '3d' ? scenePixel(this.#pane.plot, x, y, heightAt(plane, this.#context.viewOf(), x, y)) : this.#pane.plot.pixel(x, y);
+      const pixel =
+        view.form === '3d'
+          ? scenePixel(this.#pane.plot, x, y, heightAt(plane, this.#context.viewOf(), x, y))
+          : this.#pane.plot.pixel(x, y);
       return pixel && { ...pixel, colour };
     });
   }
@@ -74,18 +80,32 @@ export class SurfacePointer {
   #content(plane, column, row, place, path, t) {
     const index = row * plane.columns + column;
     const rows = plane.done[index]
-      ? plane.quantities.map(([split, quantity]) => [`${split} ${quantity}`, valueText(quantity, plane.grid(split, quantity)[index])])
+      ? plane.quantities.map(([split, quantity]) => [
+          `${split} ${quantity}`,
+          valueText(quantity, plane.grid(split, quantity)[index]),
+        ])
       : [['not computed yet', '']];
-    if (path) rows.push([path.kind === 'line' ? `line ${path.start} to ${path.end}` : `curve ${path.name}`, `t ${t.toFixed(2)}`]);
+    if (path)
+      rows.push([
+        path.kind === 'line' ? `line ${path.start} to ${path.end}` : `curve ${path.name}`,
+        `t ${t.toFixed(2)}`,
+      ]);
     const point = this.#pointAt(plane, place);
-    return { title: `${point ? `${point}: ` : ''}x ${significant(plane.x[column])}, y ${significant(plane.y[row])}`, rows };
+    return {
+      title: `${point ? `${point}: ` : ''}x ${significant(plane.x[column])}, y ${significant(plane.y[row])}`,
+      rows,
+    };
   }
 
   #pointAt(plane, place) {
     const reach = 0.02 * Math.max(...plane.extent);
-    const found = Object.entries(shownPoints(plane)).find(([, [x, y]]) => Math.hypot(x - place.x, y - place.y) <= reach);
+    const found = Object.entries(shownPoints(plane)).find(
+      ([, [x, y]]) => Math.hypot(x - place.x, y - place.y) <= reach,
+    );
     if (!found) return null;
-    const off = plane.isProjected(found[0]) ? ` (projected, ${significant(plane.distances[found[0]])} off the plane)` : '';
+    const off = plane.isProjected(found[0])
+      ? ` (projected, ${significant(plane.distances[found[0]])} off the plane)`
+      : '';
     return found[0] + off;
   }
 

@@ -21,12 +21,20 @@ export class ProfilesPanel {
   constructor(observed, { store, theme, cursor, tooltip, colours, announce }) {
     this.#observed = observed;
     this.#context = { store, theme, cursor, tooltip, colours, announce };
-    this.log = toggle({ label: 'log loss', onchange: (on) => store.set({ plog: on ? '1' : null }, { replace: false }) });
+    this.log = toggle({
+      label: 'log loss',
+      onchange: (on) => store.set({ plog: on ? '1' : null }, { replace: false }),
+    });
     this.legend = element('div.legend', { role: 'group', 'aria-label': 'Paths shown' });
     this.pictures = element('div.pictures');
     this.summary = element('div.summary');
-    this.node = element('section.panel.profiles', {},
-      element('div.toolbar', {}, element('h2', {}, 'Along the paths'), this.log.node, this.legend), this.pictures, this.summary);
+    this.node = element(
+      'section.panel.profiles',
+      {},
+      element('div.toolbar', {}, element('h2', {}, 'Along the paths'), this.log.node, this.legend),
+      this.pictures,
+      this.summary,
+    );
     cursor.addEventListener('change', () => this.mark());
   }
 
@@ -55,7 +63,9 @@ export class ProfilesPanel {
     this.summary.replaceChildren(dataTable(pathsTable(entries)));
     for (const { plot, split, value } of this.#panes) {
       plot.ondraw = () => this.mark();
-      plot.draw(({ narrow }) => profileFigure(this.shown, { split, value, log: this.view.profileLog, mode: this.#context.theme.mode, narrow }));
+      plot.draw(({ narrow }) =>
+        profileFigure(this.shown, { split, value, log: this.view.profileLog, mode: this.#context.theme.mode, narrow }),
+      );
     }
   }
 
@@ -64,10 +74,14 @@ export class ProfilesPanel {
     for (const { plot, split, value } of this.#panes) {
       const { frame } = plot;
       const at = t === null || !frame ? null : plot.pixel(t);
-      const dots = !at ? [] : this.shown.filter(({ path }) => path[value][split]).map(({ path, line }) => {
-        const pixel = plot.pixel(t, valueAt(path[value][split], path.t, t));
-        return pixel && { ...pixel, colour: line.color };
-      });
+      const dots = !at
+        ? []
+        : this.shown
+            .filter(({ path }) => path[value][split])
+            .map(({ path, line }) => {
+              const pixel = plot.pixel(t, valueAt(path[value][split], path.t, t));
+              return pixel && { ...pixel, colour: line.color };
+            });
       setMarks(plot, dots, at && { left: at.left, top: frame.top, height: frame.height });
     }
   }
@@ -79,9 +93,16 @@ export class ProfilesPanel {
   #arrange() {
     const splits = this.#observed.experiment.spec.splits ?? ['train', 'test'];
     const other = splits.includes('test') ? 'test' : 'train';
-    this.#panes = [['train', 'loss'], [other, 'error']].map(([split, value]) => {
+    this.#panes = [
+      ['train', 'loss'],
+      [other, 'error'],
+    ].map(([split, value]) => {
       const table = () => profileTable(this.shown, split, value);
-      const plot = new Plot({ label: `${split} ${value} along the paths. Arrow keys move along t.`, caption: value === 'loss' ? `${split} loss, nats` : `${split} error`, table });
+      const plot = new Plot({
+        label: `${split} ${value} along the paths. Arrow keys move along t.`,
+        caption: value === 'loss' ? `${split} loss, nats` : `${split} error`,
+        table,
+      });
       this.#bind(plot);
       return { plot, split, value };
     });
@@ -90,8 +111,14 @@ export class ProfilesPanel {
 
   #bind(plot) {
     const { cursor, tooltip, announce } = this.#context;
-    const leave = () => { tooltip.hide(); cursor.set(null); };
-    const go = (t, where) => { tooltip.show(this.#content(t), where); cursor.set(t); };
+    const leave = () => {
+      tooltip.hide();
+      cursor.set(null);
+    };
+    const go = (t, where) => {
+      tooltip.show(this.#content(t), where);
+      cursor.set(t);
+    };
     const move = (event) => {
       const place = plot.place(event);
       if (place) go(Math.min(1, Math.max(0, place.x)), event);
@@ -115,10 +142,15 @@ export class ProfilesPanel {
 
   #content(t) {
     const rows = this.shown.flatMap(({ path, label, line }) => {
-      const values = this.#panes.filter(({ split, value }) => path[value][split]).map(({ split, value }) => valueText(value, valueAt(path[value][split], path.t, t)));
+      const values = this.#panes
+        .filter(({ split, value }) => path[value][split])
+        .map(({ split, value }) => valueText(value, valueAt(path[value][split], path.t, t)));
       return [[label, values.join('   '), line.color]];
     });
-    return { title: `t ${t.toFixed(2)}: ${this.#panes.map(({ split, value }) => `${split} ${value}`).join(', ')}`, rows };
+    return {
+      title: `t ${t.toFixed(2)}: ${this.#panes.map(({ split, value }) => `${split} ${value}`).join(', ')}`,
+      rows,
+    };
   }
 
   #drawLegend(entries) {
@@ -131,10 +163,18 @@ export class ProfilesPanel {
     const key = entries.map(({ label }) => label).join();
     if (key !== this.key) {
       this.key = key;
-      this.legend.replaceChildren(...entries.map(({ path, label, line }) => {
-        return element('button.plain', { type: 'button', 'data-path': path.name, onclick: () => flip(path.name) }, stroke(line), label);
-      }));
+      this.legend.replaceChildren(
+        ...entries.map(({ path, label, line }) => {
+          return element(
+            'button.plain',
+            { type: 'button', 'data-path': path.name, onclick: () => flip(path.name) },
+            stroke(line),
+            label,
+          );
+        }),
+      );
     }
-    for (const button of this.legend.children) button.setAttribute('aria-pressed', String(!hidden.has(button.dataset.path)));
+    for (const button of this.legend.children)
+      button.setAttribute('aria-pressed', String(!hidden.has(button.dataset.path)));
   }
 }

@@ -4,6 +4,7 @@ import { codeBlock } from '../components/copy-button.js';
 import { tabs } from '../components/tabs.js';
 import { element } from '../elements.js';
 import { bytes, duration, moment } from '../format.js';
+import { curl, python } from '../views/snippets.js';
 
 export class ProvenancePanel {
   #observed;
@@ -25,14 +26,21 @@ export class ProvenancePanel {
       { name: 'python', title: 'By Python', content: this.python.node },
       { name: 'files', title: 'Files', content: this.files },
     ];
-    this.node = element('section.panel.provenance', { 'aria-label': 'Provenance' }, tabs({ label: 'Provenance', panels }).node);
+    this.node = element(
+      'section.panel.provenance',
+      { 'aria-label': 'Provenance' },
+      tabs({ label: 'Provenance', panels }).node,
+    );
     this.#write();
   }
 
   draw() {
     const { experiment, minima, files } = this.#observed;
     const { spec } = experiment;
-    const took = experiment.started && experiment.finished ? ` (${duration((Date.parse(experiment.finished) - Date.parse(experiment.started)) / 1000)})` : '';
+    const took =
+      experiment.started && experiment.finished
+        ? ` (${duration((Date.parse(experiment.finished) - Date.parse(experiment.started)) / 1000)})`
+        : '';
     const facts = {
       experiment: `${experiment.id}, run ${experiment.run}`,
       'data set': experiment.dataset,
@@ -41,21 +49,35 @@ export class ProvenancePanel {
       'BatchNorm statistics': spec.batch_norm ?? 'population',
       'evaluated on': `${spec.samples ? `the first ${spec.samples.toLocaleString('en')} samples` : 'all samples'} of ${(spec.splits ?? ['train', 'test']).join(' and ')}`,
       submitted: moment(experiment.created),
-      ...(experiment.started ? { ran: `${moment(experiment.started)}${experiment.finished ? ` to ${moment(experiment.finished)}` : ''}${took}` } : {}),
+      ...(experiment.started
+        ? {
+            ran: `${moment(experiment.started)}${experiment.finished ? ` to ${moment(experiment.finished)}` : ''}${took}`,
+          }
+        : {}),
       'versions, data fingerprint, machine': 'in landscape.h5 and in the stand-alone report',
     };
-    this.facts.replaceChildren(...Object.entries(facts).map(([term, value]) => element('div', {}, element('dt', {}, term), element('dd', {}, value))));
-    this.files.replaceChildren(...files.map((file) => element('li', {},
-      element('button.plain', { type: 'button', onclick: () => this.#download(file) }, file.name), element('span.soft', {}, file.size === null ? 'made when asked for' : bytes(file.size)))));
+    this.facts.replaceChildren(
+      ...Object.entries(facts).map(([term, value]) =>
+        element('div', {}, element('dt', {}, term), element('dd', {}, value)),
+      ),
+    );
+    this.files.replaceChildren(
+      ...files.map((file) =>
+        element(
+          'li',
+          {},
+          element('button.plain', { type: 'button', onclick: () => this.#download(file) }, file.name),
+          element('span.soft', {}, file.size === null ? 'made when asked for' : bytes(file.size)),
+        ),
+      ),
+    );
   }
 
   #write() {
-    const spec = this.#observed.experiment.spec;
-    const text = JSON.stringify(spec, null, 2);
-    const quoted = JSON.stringify({ spec }).replaceAll("'", "'\\''");
-    this.spec.show(text);
-    this.curl.show(`curl -X POST ${location.origin}/api/experiments \\\n  -H 'Content-Type: application/json' \\\n  -d '${quoted}'`);
-    this.python.show(`import json\nfrom urllib.request import Request, urlopen\n\nspec = json.loads(r'''${text}''')\nbody = json.dumps({"spec": spec}).encode()\nrequest = Request("${location.origin}/api/experiments", body, {"Content-Type": "application/json"})\nprint(json.load(urlopen(request))["id"])`);
+    const { spec } = this.#observed.experiment;
+    this.spec.show(JSON.stringify(spec, null, 2));
+    this.curl.show(curl(spec));
+    this.python.show(python(spec));
   }
 }
 

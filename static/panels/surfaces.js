@@ -22,17 +22,49 @@ export class SurfacesPanel {
     this.#context = { store, theme, cursor, tooltip, colours, announce };
     const push = (patch) => store.set(patch, { replace: false });
     const planes = observed.experiment.planes;
-    this.plane = segmented({ label: 'plane', options: planes.map((name) => [name, name]), onchange: (plane) => push({ plane, zoom: null, clip: null, eclip: null }) });
+    this.plane = segmented({
+      label: 'plane',
+      options: planes.map((name) => [name, name]),
+      onchange: (plane) => push({ plane, zoom: null, clip: null, eclip: null }),
+    });
     const splits = observed.experiment.spec.splits ?? ['train', 'test'];
     const shows = Object.entries(SHOWN).filter(([, { panes }]) => panes.every(([split]) => splits.includes(split)));
-    this.show = choice({ label: 'show', options: shows.map(([value, { title }]) => [value, title]), onchange: (show) => push({ show }) });
-    this.form = segmented({ label: 'as', options: [['contour', 'contour'], ['3d', '3-D']], onchange: (form) => push({ form: form === '3d' ? form : null }) });
+    this.show = choice({
+      label: 'show',
+      options: shows.map(([value, { title }]) => [value, title]),
+      onchange: (show) => push({ show }),
+    });
+    this.form = segmented({
+      label: 'as',
+      options: [
+        ['contour', 'contour'],
+        ['3d', '3-D'],
+      ],
+      onchange: (form) => push({ form: form === '3d' ? form : null }),
+    });
     this.log = toggle({ label: 'log', onchange: (on) => push({ log: on ? null : '0' }) });
-    this.clip = clipSlider({ label: 'clip', text: (value) => this.#clipText(value), onchange: (value) => store.set({ [this.#clipField]: value }) });
-    this.reset = element('button', { type: 'button', hidden: true, onclick: () => push({ zoom: null, camera: null }) }, 'whole plane');
+    this.clip = clipSlider({
+      label: 'clip',
+      text: (value) => this.#clipText(value),
+      onchange: (value) => store.set({ [this.#clipField]: value }),
+    });
+    this.reset = element(
+      'button',
+      { type: 'button', hidden: true, onclick: () => push({ zoom: null, camera: null }) },
+      'whole plane',
+    );
     this.pictures = element('div.pictures');
     this.caption = element('p.soft.caption');
-    const tools = element('div.toolbar', {}, this.plane.node, this.show.node, this.form.node, this.log.node, this.clip.node, this.reset);
+    const tools = element(
+      'div.toolbar',
+      {},
+      this.plane.node,
+      this.show.node,
+      this.form.node,
+      this.log.node,
+      this.clip.node,
+      this.reset,
+    );
     this.node = element('section.panel.surfaces', { 'aria-label': 'Surfaces' }, tools, this.pictures, this.caption);
     cursor.addEventListener('change', () => this.mark());
   }
@@ -82,11 +114,19 @@ export class SurfacesPanel {
     this.close();
     if (!plane) {
       this.#panes = [];
-      const waiting = wanted.map(([split, value]) => element('figure.plate', {}, element('div.plot-head', {}, element('figcaption', {}, `${split} ${value}`)),
-        element('div.hatched', { role: 'img', 'aria-label': `${split} ${value}: not computed yet` })));
+      const waiting = wanted.map(([split, value]) =>
+        element(
+          'figure.plate',
+          {},
+          element('div.plot-head', {}, element('figcaption', {}, `${split} ${value}`)),
+          element('div.hatched', { role: 'img', 'aria-label': `${split} ${value}: not computed yet` }),
+        ),
+      );
       this.pictures.replaceChildren(...waiting);
       const { active } = this.#observed;
-      this.caption.textContent = active ? 'Hatched: not computed yet. The surface appears here as soon as its minima are trained.' : 'This plane was not computed.';
+      this.caption.textContent = active
+        ? 'Hatched: not computed yet. The surface appears here as soon as its minima are trained.'
+        : 'This plane was not computed.';
       return;
     }
     this.#panes = wanted.map(([split, value]) => this.#pane(split, value));
@@ -96,9 +136,20 @@ export class SurfacesPanel {
   #pane(split, value) {
     const { announce, cursor, tooltip, colours } = this.#context;
     const label = `${split} ${value} on the plane ${this.view.plane}, ${this.view.form === '3d' ? 'relief' : 'contour'}. Arrow keys move over the grid.`;
-    const plot = new Plot({ label, table: () => surfaceTable(this.#observed.planes.get(this.view.plane), split, value) });
+    const plot = new Plot({
+      label,
+      table: () => surfaceTable(this.#observed.planes.get(this.view.plane), split, value),
+    });
     const pane = { plot, split, value, bound: false };
-    pane.pointer = new SurfacePointer(pane, { observed: this.#observed, cursor, tooltip, colours, announce, view: () => this.view, viewOf: () => this.#viewOf(pane) });
+    pane.pointer = new SurfacePointer(pane, {
+      observed: this.#observed,
+      cursor,
+      tooltip,
+      colours,
+      announce,
+      view: () => this.view,
+      viewOf: () => this.#viewOf(pane),
+    });
     return pane;
   }
 
@@ -111,9 +162,12 @@ export class SurfacesPanel {
   #drawPane(pane, plane) {
     const view = this.#viewOf(pane);
     const logarithmic = view.log && view.value === 'loss' ? ' (log scale)' : '';
-    pane.plot.caption.textContent = view.value === 'loss' ? `${view.split} loss, nats${logarithmic}` : `${view.split} error`;
+    pane.plot.caption.textContent =
+      view.value === 'loss' ? `${view.split} loss, nats${logarithmic}` : `${view.split} error`;
     const relief = this.view.form === '3d';
-    const shape = view.zoom ? (view.zoom.y[1] - view.zoom.y[0]) / (view.zoom.x[1] - view.zoom.x[0]) : plane.extent[1] / plane.extent[0];
+    const shape = view.zoom
+      ? (view.zoom.y[1] - view.zoom.y[0]) / (view.zoom.x[1] - view.zoom.x[0])
+      : plane.extent[1] / plane.extent[0];
     pane.plot.ondraw = () => this.#bind(pane);
     return pane.plot.draw(({ room, narrow }) => {
       if (!relief) return { ...contourFigure(plane, { ...view, narrow }), shape };
@@ -153,6 +207,10 @@ export class SurfacesPanel {
     let top = scale.high;
     for (const number of plane.grid(split, value)) if (Number.isFinite(number) && number > top) top = number;
     const low = Math.max(Math.min(scale.high, scale.low * 2 || scale.high / 100), top / 1e5);
-    this.clip.show(scale.high, [low, Math.max(top, low * 1.01)], (value === 'loss' ? this.view.clip : this.view.errorClip) !== null);
+    this.clip.show(
+      scale.high,
+      [low, Math.max(top, low * 1.01)],
+      (value === 'loss' ? this.view.clip : this.view.errorClip) !== null,
+    );
   }
 }

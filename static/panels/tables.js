@@ -15,7 +15,10 @@ export function surfaceTable(plane, split, value) {
   return {
     caption: `${split} ${value} on the plane ${plane.name}: rows are y, columns are x`,
     columns: [{ title: 'y \\ x' }, ...columns.map((column) => ({ title: significant(plane.x[column]), number: true }))],
-    rows: rows.map((row) => [significant(plane.y[row]), ...columns.map((column) => cell(row * plane.columns + column))]),
+    rows: rows.map((row) => [
+      significant(plane.y[row]),
+      ...columns.map((column) => cell(row * plane.columns + column)),
+    ]),
   };
 }
 
@@ -32,19 +35,50 @@ export function profileTable(entries, split, value) {
 
 /** Metrics of each epoch. `runs`: [{label, epochs}] */
 export function trainingTable(runs) {
-  const format = { train_loss: loss, test_loss: loss, train_accuracy: percent, test_accuracy: percent, sparsity: percent, zero_groups: percent, threshold: significant, angle: significant };
+  const format = {
+    train_loss: loss,
+    test_loss: loss,
+    train_accuracy: percent,
+    test_accuracy: percent,
+    sparsity: percent,
+    zero_groups: percent,
+    threshold: significant,
+    angle: significant,
+  };
   return {
     caption: 'training, epoch by epoch',
-    columns: [{ title: 'minimum' }, { title: 'epoch', number: true }, ...Object.keys(format).map((name) => ({ title: name.replace('_', ' '), number: true }))],
-    rows: runs.flatMap(({ label, epochs }) => (epochs.epoch ?? []).map((epoch, index) => [label, String(epoch), ...Object.entries(format).map(([name, text]) => text(epochs[name]?.[index] ?? NaN))])),
+    columns: [
+      { title: 'minimum' },
+      { title: 'epoch', number: true },
+      ...Object.keys(format).map((name) => ({ title: name.replace('_', ' '), number: true })),
+    ],
+    rows: runs.flatMap(({ label, epochs }) =>
+      (epochs.epoch ?? []).map((epoch, index) => [
+        label,
+        String(epoch),
+        ...Object.entries(format).map(([name, text]) => text(epochs[name]?.[index] ?? NaN)),
+      ]),
+    ),
   };
 }
 
 export function layersTable(minima) {
   return {
     caption: 'groups and parameters that are zero, by layer',
-    columns: [{ title: 'minimum' }, { title: 'layer' }, ...['groups', 'zero groups', 'parameters', 'zero parameters'].map((title) => ({ title, number: true }))],
-    rows: minima.flatMap(({ name, layers }) => layers.map((layer) => [name, layer.name, ...[layer.groups, layer.zero_groups, layer.parameters, layer.zero_parameters].map((count) => count.toLocaleString('en'))])),
+    columns: [
+      { title: 'minimum' },
+      { title: 'layer' },
+      ...['groups', 'zero groups', 'parameters', 'zero parameters'].map((title) => ({ title, number: true })),
+    ],
+    rows: minima.flatMap(({ name, layers }) =>
+      layers.map((layer) => [
+        name,
+        layer.name,
+        ...[layer.groups, layer.zero_groups, layer.parameters, layer.zero_parameters].map((count) =>
+          count.toLocaleString('en'),
+        ),
+      ]),
+    ),
   };
 }
 
@@ -53,7 +87,16 @@ export function pathsTable(entries) {
   const ends = (list, text) => (list?.length ? `${text(Math.min(...list))} to ${text(Math.max(...list))}` : '–');
   return {
     caption: 'paths between the minima',
-    columns: [{ title: 'path' }, ...['length', 'barrier, nats', 'train loss', 'test error'].map((title) => ({ title, number: true }))],
-    rows: entries.map(({ path, label }) => [label, significant(path.arc.at(-1)), barrierText(path.barrier.train ?? NaN), ends(path.loss.train, loss), ends(path.error.test, percent)]),
+    columns: [
+      { title: 'path' },
+      ...['length', 'barrier, nats', 'train loss', 'test error'].map((title) => ({ title, number: true })),
+    ],
+    rows: entries.map(({ path, label }) => [
+      label,
+      significant(path.arc.at(-1)),
+      barrierText(path.barrier.train ?? NaN),
+      ends(path.loss.train, loss),
+      ends(path.error.test, percent),
+    ]),
   };
 }

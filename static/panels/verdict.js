@@ -7,7 +7,13 @@ import { counted, duration, percent } from '../format.js';
 import { barrierText, fromJson } from '../plots/numbers.js';
 
 const TONES = { 'one basin': 'good', 'joined by a curve only': 'warn', separate: 'bad' };
-const STAGES = { minima: 'training the minima', curves: 'fitting the curves', surfaces: 'computing the surfaces', profiles: 'measuring the paths', verdict: 'judging' };
+const STAGES = {
+  minima: 'training the minima',
+  curves: 'fitting the curves',
+  surfaces: 'computing the surfaces',
+  profiles: 'measuring the paths',
+  verdict: 'judging',
+};
 
 /** "digits · cnn 16-32, 128 · 3 minima" */
 export function factsOf({ dataset, spec, minima }) {
@@ -35,7 +41,9 @@ export class VerdictPanel {
 
   draw() {
     const { verdict, experiment, warnings } = this.#observed;
-    const notes = warnings.map(({ minimum, message }) => element('li', {}, minimum ? `${minimum}: ${message}` : message));
+    const notes = warnings.map(({ minimum, message }) =>
+      element('li', {}, minimum ? `${minimum}: ${message}` : message),
+    );
     const list = notes.length ? element('ul.notes', { 'aria-label': 'Warnings' }, notes) : null;
     if (verdict) this.#drawVerdict(verdict, list);
     else this.#drawState(experiment, list);
@@ -44,25 +52,37 @@ export class VerdictPanel {
   #drawState(experiment, list) {
     this.node.dataset.tone = experiment.state === 'failed' ? 'bad' : 'soft';
     const running = experiment.state === 'running' || experiment.state === 'queued';
-    this.node.replaceChildren(...[
-      element('div.verdict-head', {}, experimentBadge(experiment)),
-      element('p.finding', {}, running ? 'No verdict yet. ' : 'No verdict. ', `${capital(stateText(experiment))}.`),
-      running ? element('progress-bar', { value: String(experiment.progress), label: `progress of ${experiment.name}` }) : null,
-      list,
-    ].filter(Boolean));
+    this.node.replaceChildren(
+      ...[
+        element('div.verdict-head', {}, experimentBadge(experiment)),
+        element('p.finding', {}, running ? 'No verdict yet. ' : 'No verdict. ', `${capital(stateText(experiment))}.`),
+        running
+          ? element('progress-bar', { value: String(experiment.progress), label: `progress of ${experiment.name}` })
+          : null,
+        list,
+      ].filter(Boolean),
+    );
   }
 
   #drawVerdict(verdict, list) {
     this.node.dataset.tone = TONES[verdict.kind] ?? 'soft';
     const [first, ...rest] = sentences(verdict.sentence);
-    this.node.replaceChildren(...[
-      element('div.verdict-head', {}, badge(verdict.kind), element('a', { href: '/help' }, 'what the words mean')),
-      element('p.finding', {}, first),
-      element('dl.figures', {}, this.#numbers(verdict)),
-      rest.length ? element('p.rest', {}, rest.join(' ')) : null,
-      verdict.notes?.length ? element('ul.notes', {}, verdict.notes.map((note) => element('li', {}, note))) : null,
-      list,
-    ].filter(Boolean));
+    this.node.replaceChildren(
+      ...[
+        element('div.verdict-head', {}, badge(verdict.kind), element('a', { href: '/help' }, 'what the words mean')),
+        element('p.finding', {}, first),
+        element('dl.figures', {}, this.#numbers(verdict)),
+        rest.length ? element('p.rest', {}, rest.join(' ')) : null,
+        verdict.notes?.length
+          ? element(
+              'ul.notes',
+              {},
+              verdict.notes.map((note) => element('li', {}, note)),
+            )
+          : null,
+        list,
+      ].filter(Boolean),
+    );
   }
 
   #numbers(verdict) {
@@ -75,7 +95,13 @@ export class VerdictPanel {
       barrierCell(`barrier, curve ${verdict.curve?.name ?? ''}`, verdict.curve, verdict.level),
       barrierCell(`control: line to ${control.name}`, control.line, verdict.level),
       barrierCell(`control: curve to ${control.name}`, control.curve, verdict.level),
-      errors ? cell('test error on the line', `${(100 * errors.min).toFixed(1)} to ${percent(errors.max)}`, `mean ${percent(errors.mean)}`) : null,
+      errors
+        ? cell(
+            'test error on the line',
+            `${(100 * errors.min).toFixed(1)} to ${percent(errors.max)}`,
+            `mean ${percent(errors.mean)}`,
+          )
+        : null,
       sparse,
     ].filter(Boolean);
   }
@@ -84,14 +110,21 @@ export class VerdictPanel {
     const runs = this.#observed.runs.filter(({ final }) => final.zero_groups > 0);
     if (!runs.length) return null;
     const { name, final } = runs.reduce((a, b) => (b.final.zero_groups > a.final.zero_groups ? b : a));
-    return cell(`${name}: groups exactly zero`, percent(final.zero_groups), `test accuracy ${percent(final.test_accuracy)}`);
+    return cell(
+      `${name}: groups exactly zero`,
+      percent(final.zero_groups),
+      `test accuracy ${percent(final.test_accuracy)}`,
+    );
   }
 }
 
 function barrierCell(label, values, level) {
   if (!values) return null;
   const [low, high] = [fromJson(values.low), fromJson(values.high)];
-  const interval = Number.isNaN(low) || Number.isNaN(high) ? 'nats' : `${level ? `${Math.round(100 * level)} %: ` : ''}${barrierText(low)} to ${barrierText(high)} nats`;
+  const interval =
+    Number.isNaN(low) || Number.isNaN(high)
+      ? 'nats'
+      : `${level ? `${Math.round(100 * level)} %: ` : ''}${barrierText(low)} to ${barrierText(high)} nats`;
   return cell(label, barrierText(values.barrier === null ? Infinity : fromJson(values.barrier)), interval);
 }
 

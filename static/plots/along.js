@@ -6,7 +6,11 @@ const TRAJECTORY = 'trajectory:';
 
 /** The curves and lines that are drawn on a plane, as {name, x, y}; names are those of the profile. */
 export function drawnPaths(plane) {
-  const lines = straightLines(plane).map(({ start, end, x, y }) => ({ names: [`${start}-${end}`, `${end}-${start}`], x, y }));
+  const lines = straightLines(plane).map(({ start, end, x, y }) => ({
+    names: [`${start}-${end}`, `${end}-${start}`],
+    x,
+    y,
+  }));
   const curves = Object.entries(plane.paths).filter(([name]) => !name.startsWith(TRAJECTORY));
   return [...curves.map(([name, { x, y }]) => ({ names: [name], x, y })), ...lines];
 }
@@ -25,7 +29,8 @@ export function nearestPath(paths, place, reach) {
   for (const path of paths) {
     for (let index = 0; index < path.x.length; index++) {
       const distance = Math.hypot(path.x[index] - place.x, path.y[index] - place.y);
-      if (distance <= reach && (!best || distance < best.distance)) best = { path, t: index / (path.x.length - 1), distance };
+      if (distance <= reach && (!best || distance < best.distance))
+        best = { path, t: index / (path.x.length - 1), distance };
     }
   }
   return best;

@@ -8,7 +8,18 @@ import { OUTLINE, axis, baseLayout, inks } from './theme.js';
 
 const FINE = 161;
 const TRAJECTORY = 'trajectory:';
-const LYING_BAR = { orientation: 'h', x: 0.5, xanchor: 'center', y: 1, yanchor: 'bottom', len: 1, thickness: 8, xpad: 0, ypad: 6, tickangle: 0 };
+const LYING_BAR = {
+  orientation: 'h',
+  x: 0.5,
+  xanchor: 'center',
+  y: 1,
+  yanchor: 'bottom',
+  len: 1,
+  thickness: 8,
+  xpad: 0,
+  ypad: 6,
+  tickangle: 0,
+};
 
 /** A figure {data, layout} of one quantity on a plane, equal units on both axes.
  *
@@ -18,7 +29,7 @@ const LYING_BAR = { orientation: 'h', x: 0.5, xanchor: 'center', y: 1, yanchor: 
 export function contourFigure(plane, view) {
   const { traces, annotations, images, xaxis, yaxis } = contourParts(plane, view);
   if (view.narrow) yaxis.title.text = ''; // both axes have the same unit, and a phone little room
-  const margin = view.narrow ? { l: 32, r: 14, t: 44, b: 44 } : { l: 52, r: 76, t: 8, b: 48 };
+  const margin = view.narrow ? { l: 32, r: 14, t: 68, b: 44 } : { l: 52, r: 76, t: 8, b: 48 };
   const layout = { ...baseLayout(view.mode), margin, hovermode: false, annotations, images, xaxis, yaxis };
   return { data: traces, layout: { ...layout, dragmode: view.narrow ? false : 'zoom' } };
 }
@@ -64,7 +75,13 @@ export function paintOf(plane, colours = {}) {
 function surface(plane, values, scale, view) {
   const heights = encoded(plane, values, scale);
   const [zmin, zmax] = scale.range;
-  const style = { colorscale: MAPS[scale.quantity], zmin, zmax, colorbar: colorbar(scale, view), showscale: view.bar !== false };
+  const style = {
+    colorscale: MAPS[scale.quantity],
+    zmin,
+    zmax,
+    colorbar: colorbar(scale, view),
+    showscale: view.bar !== false,
+  };
   const rows = range(plane.rows);
   const columns = range(plane.columns);
   if (plane.complete) {
@@ -82,7 +99,14 @@ function surface(plane, values, scale, view) {
 
 function colorbar(scale, view) {
   const ticks = scale.ticks();
-  const bar = { thickness: 12, outlinewidth: 0, xpad: 8, ypad: 0, tickfont: { size: 11, color: inks(view.mode).muted }, ...view.bar };
+  const bar = {
+    thickness: 12,
+    outlinewidth: 0,
+    xpad: 8,
+    ypad: 0,
+    tickfont: { size: 11, color: inks(view.mode).muted },
+    ...view.bar,
+  };
   return view.narrow ? { ...bar, ...LYING_BAR, ...spaced(ticks, scale.range) } : { ...bar, ...ticks };
 }
 
@@ -117,17 +141,33 @@ export function gridOf(plane, heights, rows, columns) {
   const whole = columns.length === plane.columns;
   const row = (index) => heights.subarray(index * plane.columns, (index + 1) * plane.columns);
   const z = rows.map((index) => (whole ? row(index) : Float32Array.from(columns, (column) => row(index)[column])));
-  return { x: Float64Array.from(columns, (column) => plane.x[column]), y: Float64Array.from(rows, (index) => plane.y[index]), z };
+  return {
+    x: Float64Array.from(columns, (column) => plane.x[column]),
+    y: Float64Array.from(rows, (index) => plane.y[index]),
+    z,
+  };
 }
 
 /** Straight lines dashed, curves solid, white on a thin dark outline; trajectories in their minimum's colour. */
 function paths(plane, paint) {
-  const lines = straightLines(plane, 2).flatMap(({ x, y, start, end }) => outlined(x, y, `straight line from ${start} to ${end}`, '6px,5px', 1.6));
+  const lines = straightLines(plane, 2).flatMap(({ x, y, start, end }) =>
+    outlined(x, y, `straight line from ${start} to ${end}`, '6px,5px', 1.6),
+  );
   const others = Object.entries(plane.paths).flatMap(([name, { x, y }]) => {
     if (!name.startsWith(TRAJECTORY)) return outlined(x, y, `curve ${name}`, 'solid', 2.6);
     const colour = paint[name.slice(TRAJECTORY.length)] ?? '#ffffff';
     const marker = { size: 4.5, color: colour, line: { color: '#ffffff', width: 0.8 } };
-    return [{ type: 'scatter', x, y, name, mode: 'lines+markers', line: { color: 'rgba(255,255,255,0.8)', width: 1.2 }, marker }];
+    return [
+      {
+        type: 'scatter',
+        x,
+        y,
+        name,
+        mode: 'lines+markers',
+        line: { color: 'rgba(255,255,255,0.8)', width: 1.2 },
+        marker,
+      },
+    ];
   });
   return [...lines, ...others];
 }
@@ -153,7 +193,11 @@ function points(plane, paint) {
 
 function labels(plane, paint, view, suffix) {
   const ink = inks(view.mode);
-  return Object.entries(labelsOf(plane)).map(([name, { text, anchor, shift }]) => ({
+  // On a phone there is room for the minima only; the caption names the rest.
+  const named = Object.entries(labelsOf(plane)).filter(
+    ([name]) => !view.narrow || !(isBend(name) || plane.isProjected(name)),
+  );
+  return named.map(([name, { text, anchor, shift }]) => ({
     x: plane.points[name][0],
     y: plane.points[name][1],
     xref: `x${suffix}`,

@@ -10,8 +10,19 @@ export class Tooltip {
   show({ title, rows }, { clientX, clientY }) {
     this.node.replaceChildren(
       element('p', {}, title),
-      element('dl', {}, rows.map(([name, value, colour]) => element('div', {},
-        element('dt', {}, colour ? element('i.dot', { style: `background:${colour}` }) : null, name), element('dd', {}, value)))));
+      element(
+        'dl',
+        {},
+        rows.map(([name, value, colour]) =>
+          element(
+            'div',
+            {},
+            element('dt', {}, colour ? element('i.dot', { style: `background:${colour}` }) : null, name),
+            element('dd', {}, value),
+          ),
+        ),
+      ),
+    );
     this.node.hidden = false;
     const { width, height } = this.node.getBoundingClientRect();
     const left = clientX + 16 + width > innerWidth - 8 ? clientX - width - 16 : clientX + 16;
@@ -26,8 +37,12 @@ export class Tooltip {
 
 /** Replace the marks of a picture. `marks`: [{left, top, colour}], and `rule`: {left, top, height} for a vertical line. */
 export function setMarks(plot, marks, rule = null) {
-  const dots = marks.filter(Boolean).map(({ left, top, colour }) => element('i.mark', { style: `left:${left}px;top:${top}px;--mark:${colour}` }));
-  const line = rule ? [element('i.rule', { style: `left:${rule.left}px;top:${rule.top}px;height:${rule.height}px` })] : [];
+  const dots = marks
+    .filter(Boolean)
+    .map(({ left, top, colour }) => element('i.mark', { style: `left:${left}px;top:${top}px;--mark:${colour}` }));
+  const line = rule
+    ? [element('i.rule', { style: `left:${rule.left}px;top:${rule.top}px;height:${rule.height}px` })]
+    : [];
   plot.overlay.replaceChildren(...line, ...dots);
 }
 

@@ -17,12 +17,20 @@ const GAP = 0.14;
  * @param {object[]} entries of the profile, as `profileFigure` takes them
  */
 export function paperFigure(plane, views, entries, { mode, log }) {
-  const across = views.map((_, index) => [index * (1 + GAP) / 2, index * (1 + GAP) / 2 + (1 - GAP) / 2]);
+  const across = views.map((_, index) => [(index * (1 + GAP)) / 2, (index * (1 + GAP)) / 2 + (1 - GAP) / 2]);
   const margin = { l: 64, r: 72, t: 40, b: entries.length ? 56 + 18 * entries.length : 56 };
   const inner = WIDTH - margin.l - margin.r;
   const above = Math.round(Math.min(620, Math.max(160, (((1 - GAP) / 2) * inner * plane.extent[1]) / plane.extent[0])));
   const total = above + (entries.length ? BETWEEN + PROFILE : 0);
-  const layout = { ...baseLayout(mode), margin, width: WIDTH, height: total + margin.t + margin.b, annotations: [], images: [], paper_bgcolor: inks(mode).panel };
+  const layout = {
+    ...baseLayout(mode),
+    margin,
+    width: WIDTH,
+    height: total + margin.t + margin.b,
+    annotations: [],
+    images: [],
+    paper_bgcolor: inks(mode).panel,
+  };
   const data = [];
   views.forEach((view, index) => {
     const suffix = index ? String(index + 1) : '';
@@ -40,7 +48,10 @@ export function paperFigure(plane, views, entries, { mode, log }) {
 }
 
 function addProfile({ data, layout, total, entries, log, mode }) {
-  [['train', 'loss'], ['test', 'error']].forEach(([split, value], index) => {
+  [
+    ['train', 'loss'],
+    ['test', 'error'],
+  ].forEach(([split, value], index) => {
     const suffix = String(index + 3);
     const parts = profileParts(entries, { split, value, log, mode }, suffix);
     data.push(...parts.traces.map((trace) => ({ ...trace, showlegend: index === 0 })));
@@ -54,7 +65,18 @@ function addProfile({ data, layout, total, entries, log, mode }) {
 
 function titleOf({ split, value, log }, x, y, mode) {
   const text = value === 'loss' ? `${split} loss, nats${log ? ' (log scale)' : ''}` : `${split} error`;
-  return { text, x, y, xref: 'paper', yref: 'paper', xanchor: 'left', yanchor: 'bottom', yshift: 8, showarrow: false, font: { size: 13, color: inks(mode).text } };
+  return {
+    text,
+    x,
+    y,
+    xref: 'paper',
+    yref: 'paper',
+    xanchor: 'left',
+    yanchor: 'bottom',
+    yshift: 8,
+    showarrow: false,
+    font: { size: 13, color: inks(mode).text },
+  };
 }
 
 /** A relief alone, since plotly.js draws scenes as bitmaps. */
@@ -67,7 +89,10 @@ export function reliefToTake(plane, view, mode) {
 export async function rendered({ data, layout }, format) {
   const Plotly = await loadPlotly();
   const scale = format === 'png' ? 2 : 1;
-  const url = await Plotly.toImage({ data, layout, config: { showSendToCloud: false } }, { format, width: layout.width, height: layout.height, scale });
+  const url = await Plotly.toImage(
+    { data, layout, config: { showSendToCloud: false } },
+    { format, width: layout.width, height: layout.height, scale },
+  );
   const [head, body] = [url.slice(0, url.indexOf(',')), url.slice(url.indexOf(',') + 1)];
   if (!head.endsWith(';base64')) return new Blob([decodeURIComponent(body)], { type: 'image/svg+xml' });
   return new Blob([Uint8Array.from(atob(body), (character) => character.charCodeAt(0))], { type: head.slice(5, -7) });

@@ -32,16 +32,27 @@ export function labelsOf(plane) {
   const [width, height] = plane.extent;
   const scale = FRAME / Math.max(width, height);
   const frame = [0, 0, width * scale, height * scale];
-  const places = Object.entries(points).map(([name, [x, y]]) => [name, (x - plane.x[0]) * scale, (y - plane.y[0]) * scale]);
+  const places = Object.entries(points).map(([name, [x, y]]) => [
+    name,
+    (x - plane.x[0]) * scale,
+    (y - plane.y[0]) * scale,
+  ]);
   const taken = places.map(([, x, y]) => [x - 6, y - 6, x + 6, y + 6]);
   const chosen = {};
   places.forEach(([name, x, y], own) => {
     const others = taken.filter((_, index) => index !== own);
     const faults = CANDIDATES.map((candidate) => {
       const box = boxOf(x, y, texts[name], candidate);
-      return { box, candidate, outside: outside(box, frame), overlap: others.reduce((sum, other) => sum + overlap(box, other), 0) };
+      return {
+        box,
+        candidate,
+        outside: outside(box, frame),
+        overlap: others.reduce((sum, other) => sum + overlap(box, other), 0),
+      };
     });
-    const best = faults.reduce((a, b) => (b.outside < a.outside || (b.outside === a.outside && b.overlap < a.overlap) ? b : a));
+    const best = faults.reduce((a, b) =>
+      b.outside < a.outside || (b.outside === a.outside && b.overlap < a.overlap) ? b : a,
+    );
     taken.push(best.box);
     chosen[name] = { text: texts[name], ...best.candidate };
   });
@@ -51,7 +62,9 @@ export function labelsOf(plane) {
 function textsOf(names, plane) {
   const bends = names.filter(isBend);
   const short = (name) => (bends.length === 1 && name === bends[0] ? 'bend' : name);
-  return Object.fromEntries(names.map((name) => [name, plane.isProjected(name) ? `${short(name)} (projected)` : short(name)]));
+  return Object.fromEntries(
+    names.map((name) => [name, plane.isProjected(name) ? `${short(name)} (projected)` : short(name)]),
+  );
 }
 
 function boxOf(x, y, text, { anchor, shift }) {

@@ -16,7 +16,11 @@ export class Plot {
     this.caption = element('figcaption', {}, caption ?? '');
     this.behind = element('div.behind', { hidden: true });
     this.table = table;
-    this.button = element('button.plain.table-button', { type: 'button', 'aria-expanded': 'false', onclick: () => this.#toggle() }, 'Table');
+    this.button = element(
+      'button.plain.table-button',
+      { type: 'button', 'aria-expanded': 'false', onclick: () => this.#toggle() },
+      'Table',
+    );
     const top = element('div.plot-head', {}, this.caption, table ? this.button : null);
     this.stage = element('div.stage', {}, this.canvas, this.overlay);
     this.node = element('figure.plate', {}, bare ? null : top, this.stage, this.behind);
@@ -76,7 +80,9 @@ export class Plot {
   /** The frame of the flat axes in pixels of the stage. */
   get frame() {
     const { xaxis, yaxis } = this.canvas._fullLayout ?? {};
-    return xaxis?._length ? { left: xaxis._offset, top: yaxis._offset, width: xaxis._length, height: yaxis._length } : null;
+    return xaxis?._length
+      ? { left: xaxis._offset, top: yaxis._offset, width: xaxis._length, height: yaxis._length }
+      : null;
   }
 
   close() {

@@ -9,7 +9,10 @@ export function pathLabel({ kind, name, start, end }) {
 
 /** Solid for curves, dashed for lines; dotted for a line that ends where an earlier one does. */
 export function pathStyle(path, paths, colours) {
-  const before = paths.slice(0, paths.findIndex(({ name }) => name === path.name));
+  const before = paths.slice(
+    0,
+    paths.findIndex(({ name }) => name === path.name),
+  );
   const straight = before.some(({ kind, end }) => kind === 'line' && end === path.end) ? 'dot' : 'dash';
   const color = colours[path.end] ?? '#7F7F7F';
   return path.kind === 'line' ? { color, width: 1.8, dash: straight } : { color, width: 2.4, dash: 'solid' };
@@ -24,7 +27,10 @@ export function profileFigure(entries, { split, value, log, mode, narrow, zoom }
   const { traces, xaxis, yaxis } = profileParts(entries, { split, value, log, mode, zoom });
   yaxis.title.text = ''; // it stands above the picture
   const margin = { l: 52, r: narrow ? 16 : 76, t: 8, b: 44 };
-  return { data: traces, layout: { ...baseLayout(mode), margin, hovermode: false, xaxis, yaxis, dragmode: narrow ? false : 'zoom' } };
+  return {
+    data: traces,
+    layout: { ...baseLayout(mode), margin, hovermode: false, xaxis, yaxis, dragmode: narrow ? false : 'zoom' },
+  };
 }
 
 /** Traces and axes of a profile, on the axes x<suffix> and y<suffix>. */
@@ -45,7 +51,8 @@ export function profileParts(entries, { split, value, log, mode, zoom }, suffix 
   }));
   const title = value === 'error' ? `${split} error` : `${split} loss, nats`;
   const scale = logarithmic ? { type: 'log', dtick: 1 } : { type: 'linear', rangemode: 'tozero' };
-  const format = value === 'error' ? { tickformat: errorFormat(highest(shown.map(({ path }) => path[value][split]))) } : {};
+  const format =
+    value === 'error' ? { tickformat: errorFormat(highest(shown.map(({ path }) => path[value][split]))) } : {};
   return {
     traces,
     xaxis: axis(mode, 't along the path', { range: zoom?.t ?? [0, 1] }),

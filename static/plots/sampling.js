@@ -48,7 +48,8 @@ export function straightLines(plane, points = 61) {
   return ends.flatMap((start, index) =>
     ends.slice(index + 1).map((end) => {
       const [from, to] = [plane.points[start], plane.points[end]];
-      const along = (axis) => Float64Array.from({ length: points }, (_, n) => from[axis] + (n / (points - 1)) * (to[axis] - from[axis]));
+      const along = (axis) =>
+        Float64Array.from({ length: points }, (_, n) => from[axis] + (n / (points - 1)) * (to[axis] - from[axis]));
       return { start, end, x: along(0), y: along(1) };
     }),
   );

@@ -67,7 +67,11 @@ export function scaleFor(values, quantity, log, clip, along = []) {
   finite.sort();
   const lowest = finite[0];
   const highest = finite[finite.length - 1];
-  let high = clip ?? twoDigitsUp(along.reduce((top, value) => (Number.isFinite(value) ? Math.max(top, value) : top), percentile(finite)));
+  let high =
+    clip ??
+    twoDigitsUp(
+      along.reduce((top, value) => (Number.isFinite(value) ? Math.max(top, value) : top), percentile(finite)),
+    );
   if (clip === null && (high >= highest || (overflowed && highest <= 1.5 * high))) high = highest;
   let low = lowest;
   if (logarithmic) {

@@ -27,7 +27,12 @@ export function reliefFigure(plane, view) {
   const layout = {
     ...baseLayout(view.mode),
     margin: { l: 0, r: 0, t: 0, b: 0 },
-    scene: sceneOf(plane, scale, view, marks.map(({ label }) => label)),
+    scene: sceneOf(
+      plane,
+      scale,
+      view,
+      marks.map(({ label }) => label),
+    ),
   };
   return { data, layout };
 }
@@ -35,7 +40,9 @@ export function reliefFigure(plane, view) {
 /** The height at which a place of the plane is drawn, for markers that move on the relief. */
 export function heightAt(plane, view, x, y) {
   const scale = view.scale ?? surfaceScale(plane, view);
-  return scale.encode(sample(plane, plane.grid(view.split, view.value), x, y)) + LIFT * (scale.range[1] - scale.range[0]);
+  return (
+    scale.encode(sample(plane, plane.grid(view.split, view.value), x, y)) + LIFT * (scale.range[1] - scale.range[0])
+  );
 }
 
 function relief(plane, heights, scale, view) {
@@ -51,7 +58,13 @@ function relief(plane, heights, scale, view) {
     cmin,
     cmax,
     showscale: !view.narrow,
-    colorbar: { ...scale.ticks(), thickness: 12, outlinewidth: 0, len: 0.7, tickfont: { size: 11, color: inks(view.mode).muted } },
+    colorbar: {
+      ...scale.ticks(),
+      thickness: 12,
+      outlinewidth: 0,
+      len: 0.7,
+      tickfont: { size: 11, color: inks(view.mode).muted },
+    },
     lighting: { ambient: 0.75, diffuse: 0.5, specular: 0.05, roughness: 0.9 },
     contours: { x: { highlight: false }, y: { highlight: false }, z: { highlight: false } },
     hoverinfo: 'none',
@@ -87,8 +100,16 @@ function pointMarks(plane, view, at) {
     const shape = isBend(name) ? { size: 4, symbol: 'diamond' } : { size: 6, symbol: 'circle' };
     const marker = { ...shape, color: paint[name] ?? '#ffffff', line: { color: '#ffffff', width: 1.5 } };
     const trace = { type: 'scatter3d', x: [x], y: [y], z: [z], mode: 'markers', marker, hoverinfo: 'skip' };
-    const style = { bgcolor: ink.pill, bordercolor: paint[name] ?? ink.axis, borderwidth: 1, borderpad: 2, showarrow: false };
-    return [{ trace, label: { x, y, z, text: labels[name].text, yshift: 18, font: { size: 11, color: ink.text }, ...style } }];
+    const style = {
+      bgcolor: ink.pill,
+      bordercolor: paint[name] ?? ink.axis,
+      borderwidth: 1,
+      borderpad: 2,
+      showarrow: false,
+    };
+    return [
+      { trace, label: { x, y, z, text: labels[name].text, yshift: 18, font: { size: 11, color: ink.text }, ...style } },
+    ];
   });
 }
 

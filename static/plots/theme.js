@@ -52,7 +52,12 @@ export function baseLayout(mode) {
     plot_bgcolor: 'rgba(0,0,0,0)',
     margin: { l: 56, r: 16, t: 12, b: 48 },
     showlegend: false,
-    hoverlabel: { bgcolor: ink.panel, bordercolor: ink.axis, font: { family: FONT, size: 12, color: ink.text }, align: 'left' },
+    hoverlabel: {
+      bgcolor: ink.panel,
+      bordercolor: ink.axis,
+      font: { family: FONT, size: 12, color: ink.text },
+      align: 'left',
+    },
     legend: { font: { size: 11, color: ink.text }, bgcolor: 'rgba(0,0,0,0)' },
     dragmode: 'zoom',
   };

@@ -4,7 +4,11 @@ import { axis, baseLayout, inks } from './theme.js';
 
 export const QUANTITIES = {
   loss: { title: 'loss, nats (test dotted)', columns: { train: 'train_loss', test: 'test_loss' }, log: true },
-  accuracy: { title: 'accuracy (test dotted)', columns: { train: 'train_accuracy', test: 'test_accuracy' }, percent: true },
+  accuracy: {
+    title: 'accuracy (test dotted)',
+    columns: { train: 'train_accuracy', test: 'test_accuracy' },
+    percent: true,
+  },
   sparsity: { title: 'sparsity (zero parameters)', columns: { '': 'sparsity' }, percent: true, zero: true },
   zero_groups: { title: 'groups that are zero', columns: { '': 'zero_groups' }, percent: true, zero: true },
   threshold: { title: 'accumulated threshold G', columns: { '': 'threshold' }, zero: true },
@@ -19,7 +23,12 @@ export function trainingFigure(runs, { quantities, columns, log, mode, narrow })
   const ink = inks(mode);
   const rows = Math.ceil(quantities.length / columns);
   const height = rows * ROW + (rows - 1) * BETWEEN;
-  const layout = { ...baseLayout(mode), margin: { l: narrow ? 48 : 56, r: 8, t: 28, b: 44 }, hovermode: 'x unified', annotations: [] };
+  const layout = {
+    ...baseLayout(mode),
+    margin: { l: narrow ? 48 : 56, r: 8, t: 28, b: 44 },
+    hovermode: 'x unified',
+    annotations: [],
+  };
   layout.dragmode = narrow ? false : 'zoom';
   layout.height = height + layout.margin.t + layout.margin.b;
   const data = [];
@@ -33,7 +42,9 @@ export function trainingFigure(runs, { quantities, columns, log, mode, narrow })
     const left = column * (width + gap);
     const top = 1 - (row * (ROW + BETWEEN)) / height;
     const isLog = shown.log && log;
-    const kind = isLog ? { type: 'log', dtick: 1 } : { type: 'linear', rangemode: shown.zero ? 'tozero' : 'normal', nticks: 6 };
+    const kind = isLog
+      ? { type: 'log', dtick: 1 }
+      : { type: 'linear', rangemode: shown.zero ? 'tozero' : 'normal', nticks: 6 };
     const last = row === rows - 1 || index + columns >= quantities.length;
     layout[`xaxis${suffix}`] = axis(mode, last ? 'epoch' : '', {
       domain: [left, left + width],
@@ -42,7 +53,13 @@ export function trainingFigure(runs, { quantities, columns, log, mode, narrow })
       nticks: 6,
     });
     const format = shown.percent ? { tickformat: '.0%' } : {};
-    layout[`yaxis${suffix}`] = axis(mode, '', { domain: [top - ROW / height, top], anchor: `x${suffix}`, automargin: false, ...kind, ...format });
+    layout[`yaxis${suffix}`] = axis(mode, '', {
+      domain: [top - ROW / height, top],
+      anchor: `x${suffix}`,
+      automargin: false,
+      ...kind,
+      ...format,
+    });
     const font = { size: 12, color: ink.text };
     const place = { x: left, y: top, xref: 'paper', yref: 'paper', xanchor: 'left', yanchor: 'bottom', yshift: 6 };
     layout.annotations.push({ ...place, text: shown.title, showarrow: false, font });

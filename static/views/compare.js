@@ -32,7 +32,16 @@ export default async function mount(root, context) {
     shown?.close();
     shown = null;
     if (ids.length < 2) {
-      page.replaceChildren(element('h1', { tabIndex: -1 }, 'Compare'), element('p', {}, 'Choose two or more experiments in the ', element('a', { href: '/' }, 'list'), ' to compare them.'));
+      page.replaceChildren(
+        element('h1', { tabIndex: -1 }, 'Compare'),
+        element(
+          'p',
+          {},
+          'Choose two or more experiments in the ',
+          element('a', { href: '/' }, 'list'),
+          ' to compare them.',
+        ),
+      );
       return;
     }
     const observed = ids.map((id) => new Observed(context.api, id));
@@ -42,7 +51,11 @@ export default async function mount(root, context) {
       shown.update(context.store.get());
     } catch (error) {
       observed.forEach((one) => one.close());
-      page.replaceChildren(element('h1', { tabIndex: -1 }, 'These experiments cannot be compared'), problem(error), element('p', {}, element('a', { href: '/' }, 'All experiments')));
+      page.replaceChildren(
+        element('h1', { tabIndex: -1 }, 'These experiments cannot be compared'),
+        problem(error),
+        element('p', {}, element('a', { href: '/' }, 'All experiments')),
+      );
     }
   }
 
@@ -64,7 +77,10 @@ class CompareView {
     const names = observed.map(({ experiment }) => experiment.name);
     this.members = observed.map((one, index) => ({
       observed: one,
-      label: names.indexOf(names[index]) === names.lastIndexOf(names[index]) ? names[index] : `${names[index]} ${String.fromCharCode(65 + index)}`,
+      label:
+        names.indexOf(names[index]) === names.lastIndexOf(names[index])
+          ? names[index]
+          : `${names[index]} ${String.fromCharCode(65 + index)}`,
       color: EXPERIMENTS[index],
       colours: coloursOf(one.experiment.minima),
       cursor: new Cursor(),
@@ -77,8 +93,18 @@ class CompareView {
     this.specs = element('div');
     const panel = (title, place) => element('section.panel', {}, element('h2', {}, title), place);
     page.replaceChildren(
-      element('div.head', {}, element('h1', { tabIndex: -1 }, `Compare ${this.members.map(({ label }) => label).join(', ')}`)),
-      panel('Verdicts', this.verdicts), this.surfaces.node, this.overlay.node, panel('Minima', this.metrics), panel('Differences of the specs', this.specs), this.tooltip.node);
+      element(
+        'div.head',
+        {},
+        element('h1', { tabIndex: -1 }, `Compare ${this.members.map(({ label }) => label).join(', ')}`),
+      ),
+      panel('Verdicts', this.verdicts),
+      this.surfaces.node,
+      this.overlay.node,
+      panel('Minima', this.metrics),
+      panel('Differences of the specs', this.specs),
+      this.tooltip.node,
+    );
     this.redraw = () => this.update(context.store.get());
     context.theme.addEventListener('change', this.redraw);
     for (const one of observed) one.addEventListener('change', this.redraw);
@@ -102,26 +128,71 @@ class CompareView {
   }
 
   #drawTables() {
-    const named = ({ label, color, observed }) => element('a.named', { href: `/experiments/${observed.id}` }, element('i.dot', { style: `background:${color}` }), label);
-    const barrier = (values) => (values ? `${barrierText(fromJson(values.barrier))} (${barrierText(fromJson(values.low))} to ${barrierText(fromJson(values.high))})` : '–');
-    this.verdicts.replaceChildren(dataTable({
-      caption: 'verdicts',
-      columns: [{ title: 'experiment' }, { title: 'verdict' }, ...['line, nats', 'curve, nats', 'control’s line, nats'].map((title) => ({ title, number: true }))],
-      rows: this.members.map((member) => {
-        const { verdict, experiment } = member.observed;
-        return [named(member), badge(verdict?.kind ?? experiment.state), barrier(verdict?.line), barrier(verdict?.curve), barrier(verdict?.control?.line)];
+    const named = ({ label, color, observed }) =>
+      element(
+        'a.named',
+        { href: `/experiments/${observed.id}` },
+        element('i.dot', { style: `background:${color}` }),
+        label,
+      );
+    const barrier = (values) =>
+      values
+        ? `${barrierText(fromJson(values.barrier))} (${barrierText(fromJson(values.low))} to ${barrierText(fromJson(values.high))})`
+        : '–';
+    this.verdicts.replaceChildren(
+      dataTable({
+        caption: 'verdicts',
+        columns: [
+          { title: 'experiment' },
+          { title: 'verdict' },
+          ...['line, nats', 'curve, nats', 'control’s line, nats'].map((title) => ({ title, number: true })),
+        ],
+        rows: this.members.map((member) => {
+          const { verdict, experiment } = member.observed;
+          return [
+            named(member),
+            badge(verdict?.kind ?? experiment.state),
+            barrier(verdict?.line),
+            barrier(verdict?.curve),
+            barrier(verdict?.control?.line),
+          ];
+        }),
       }),
-    }));
-    this.metrics.replaceChildren(dataTable({
-      caption: 'minima of all experiments',
-      columns: [{ title: 'minimum' }, { title: 'experiment' }, ...['train loss', 'test loss', 'test accuracy', 'sparsity', 'zero groups'].map((title) => ({ title, number: true }))],
-      rows: this.members.flatMap((member) => member.observed.runs.map(({ name, final }) => [
-        name, named(member), loss(final.train_loss), loss(final.test_loss), percent(final.test_accuracy), percent(final.sparsity), percent(final.zero_groups)])),
-    }));
+    );
+    this.metrics.replaceChildren(
+      dataTable({
+        caption: 'minima of all experiments',
+        columns: [
+          { title: 'minimum' },
+          { title: 'experiment' },
+          ...['train loss', 'test loss', 'test accuracy', 'sparsity', 'zero groups'].map((title) => ({
+            title,
+            number: true,
+          })),
+        ],
+        rows: this.members.flatMap((member) =>
+          member.observed.runs.map(({ name, final }) => [
+            name,
+            named(member),
+            loss(final.train_loss),
+            loss(final.test_loss),
+            percent(final.test_accuracy),
+            percent(final.sparsity),
+            percent(final.zero_groups),
+          ]),
+        ),
+      }),
+    );
     const found = differences(this.members.map(({ observed }) => observed.experiment.spec));
     const text = (value) => (value === undefined ? 'default' : JSON.stringify(value));
-    this.specs.replaceChildren(found.length
-      ? dataTable({ caption: 'differences of the specs', columns: [{ title: 'field' }, ...this.members.map(({ label }) => ({ title: label }))], rows: found.map(({ path, values }) => [element('code', {}, path), ...values.map(text)]) })
-      : element('p.soft', {}, 'The specs are the same.'));
+    this.specs.replaceChildren(
+      found.length
+        ? dataTable({
+            caption: 'differences of the specs',
+            columns: [{ title: 'field' }, ...this.members.map(({ label }) => ({ title: label }))],
+            rows: found.map(({ path, values }) => [element('code', {}, path), ...values.map(text)]),
+          })
+        : element('p.soft', {}, 'The specs are the same.'),
+    );
   }
 }

@@ -29,7 +29,11 @@ export default async function mount(root, context) {
   } catch (error) {
     observed.close();
     const words = error.status === 404 ? 'There is no such experiment' : 'This experiment cannot be shown';
-    page.replaceChildren(element('h1', { tabIndex: -1 }, words), problem(error), element('p', {}, element('a', { href: '/' }, 'All experiments')));
+    page.replaceChildren(
+      element('h1', { tabIndex: -1 }, words),
+      problem(error),
+      element('p', {}, element('a', { href: '/' }, 'All experiments')),
+    );
     return {};
   }
   const view = new ExperimentView(page, observed, context);
@@ -50,16 +54,38 @@ class ExperimentView {
     this.minima = new MinimaPanel(observed, shared);
     this.sparsity = new SparsityPanel(observed, shared);
     this.training = new TrainingPanel(observed, shared);
-    this.downloads = new Downloads(observed, context.api, { picture: (format) => this.picture(format), name: () => `${this.view.plane}-${this.view.show}` });
+    this.downloads = new Downloads(observed, context.api, {
+      picture: (format) => this.picture(format),
+      name: () => `${this.view.plane}-${this.view.show}`,
+    });
     this.provenance = new ProvenancePanel(observed, this.downloads.file);
     this.state = element('span.soft.state');
     this.actions = element('div.row');
     document.title = `${experiment.name} · Valleyscope`;
     page.replaceChildren(
-      element('div.head', {},
-        element('div', {}, element('h1', { tabIndex: -1 }, experiment.name), element('p.soft', {}, factsOf(experiment))),
-        this.state, this.actions, this.downloads.node, element('button', { type: 'button', onclick: () => this.share() }, 'Share')),
-      this.verdict.node, this.surfaces.node, this.profiles.node, this.minima.node, this.sparsity.node, this.training.node, this.provenance.node, this.tooltip.node);
+      element(
+        'div.head',
+        {},
+        element(
+          'div',
+          {},
+          element('h1', { tabIndex: -1 }, experiment.name),
+          element('p.soft', {}, factsOf(experiment)),
+        ),
+        this.state,
+        this.actions,
+        this.downloads.node,
+        element('button', { type: 'button', onclick: () => this.share() }, 'Share'),
+      ),
+      this.verdict.node,
+      this.surfaces.node,
+      this.profiles.node,
+      this.minima.node,
+      this.sparsity.node,
+      this.training.node,
+      this.provenance.node,
+      this.tooltip.node,
+    );
     page.removeAttribute('aria-busy');
     this.page = page;
     this.onchange = ({ detail }) => this.draw(detail.parts);
@@ -100,11 +126,19 @@ class ExperimentView {
     const plane = this.observed.planes.get(this.view.plane);
     const { mode } = this.context.theme;
     const views = SHOWN[this.view.show].panes.map(([split, value]) => ({
-      split, value, mode, log: this.view.log, clip: value === 'loss' ? this.view.clip : this.view.errorClip, zoom: this.view.zoom, camera: this.view.camera, colours: this.colours,
+      split,
+      value,
+      mode,
+      log: this.view.log,
+      clip: value === 'loss' ? this.view.clip : this.view.errorClip,
+      zoom: this.view.zoom,
+      camera: this.view.camera,
+      colours: this.colours,
     }));
-    const figure = this.view.form === '3d'
-      ? reliefToTake(plane, views[0], mode)
-      : paperFigure(plane, views, this.profiles.shown, { mode, log: this.view.profileLog });
+    const figure =
+      this.view.form === '3d'
+        ? reliefToTake(plane, views[0], mode)
+        : paperFigure(plane, views, this.profiles.shown, { mode, log: this.view.profileLog });
     return rendered(figure, format);
   }
 
@@ -134,13 +168,18 @@ class ExperimentView {
     const button = (words, action) => element('button', { type: 'button', onclick: action }, words);
     const actions = [];
     if (this.observed.active) actions.push(button('Cancel', () => this.#cancel()));
-    if (experiment.state === 'failed' || experiment.state === 'cancelled') actions.push(button('Retry', () => this.#order('retry')));
+    if (experiment.state === 'failed' || experiment.state === 'cancelled')
+      actions.push(button('Retry', () => this.#order('retry')));
     this.actions.replaceChildren(...actions);
   }
 
   async #cancel() {
     const { name } = this.observed.experiment;
-    const sure = await confirm({ title: `Cancel ${name}?`, text: 'What is computed stays, and it can be retried from there.', action: 'Cancel it' });
+    const sure = await confirm({
+      title: `Cancel ${name}?`,
+      text: 'What is computed stays, and it can be retried from there.',
+      action: 'Cancel it',
+    });
     if (sure) await this.#order('cancel');
   }
 

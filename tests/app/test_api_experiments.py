@@ -72,6 +72,12 @@ def test_pages_follow_each_other_without_gap_or_repetition(bare: Server) -> None
     assert seen == made[::-1]
 
 
+@pytest.mark.parametrize("cursor", ["x", "__________8", "AAAAAAAAAAA", "-", "\x00", "a" * 101])
+def test_a_cursor_of_nobody_is_refused_or_harmless(bare: Server, cursor: str) -> None:
+    response = bare.client.get("/api/experiments", params={"cursor": cursor})
+    assert response.status_code in (200, 422), response.text
+
+
 def test_lists_are_filtered_by_state_and_name(bare: Server) -> None:
     id = bare.still(name="needle in a haystack")
     found = bare.client.get("/api/experiments", params={"state": "cancelled", "search": "NEEDLE"}).json()["items"]

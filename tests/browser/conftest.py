@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from app.client import Client
 
@@ -35,7 +35,9 @@ FLAGS = [
     "--disable-sync",
 ]
 AXE = "axe-core@4.14.0"
-PATIENCE = 20_000
+PATIENCE = 30_000
+
+expect.set_options(timeout=PATIENCE)
 
 TINY: dict[str, Any] = {
     "name": "tiny",

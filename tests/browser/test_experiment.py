@@ -23,7 +23,10 @@ def drawn(page: Page, panel: str = ".surfaces") -> Locator:
 def idle(page: Page) -> None:
     """Until all pictures that are on the page are drawn."""
     page.wait_for_function(
-        "() => [...document.querySelectorAll('.plot')].every((plot) => plot.closest('[hidden]') || plot.dataset.draws)"
+        """() => {
+          const plots = [...document.querySelectorAll('.plot')].filter((plot) => !plot.closest('[hidden]'));
+          return document.querySelector('.surfaces .plot') && plots.every((plot) => plot.dataset.draws);
+        }"""
     )
 
 
@@ -141,7 +144,7 @@ def test_the_profile_moves_marks_on_the_surfaces_and_back(page: Page, server: Se
 
 def test_contour_and_relief_show_the_same_surface(page: Page) -> None:
     page.guard.expect(RENDERER)  # type: ignore[attr-defined]
-    page.locator(".surfaces").get_by_text("3-D", exact=True).click()
+    page.get_by_role("radio", name="3-D").check()
     page.wait_for_function("() => document.querySelectorAll('.surfaces .plot canvas').length >= 2")
     idle(page)
     assert "form=3d" in page.url
@@ -155,11 +158,11 @@ def test_contour_and_relief_show_the_same_surface(page: Page) -> None:
 
 
 def test_the_address_holds_the_whole_view(page: Page, open_page: Any, server: Server) -> None:
-    page.locator(".surfaces").get_by_text("basins", exact=True).click()
-    page.get_by_label("show").select_option("test-loss")
-    page.locator(".surfaces").get_by_label("log").uncheck()
-    page.get_by_label("clip").focus()
-    page.get_by_label("clip").press("ArrowLeft")
+    page.get_by_role("radio", name="basins").check()
+    page.get_by_label("show", exact=True).select_option("test-loss")
+    page.locator(".surfaces").get_by_label("log", exact=True).uncheck()
+    page.get_by_label("clip", exact=True).focus()
+    page.get_by_label("clip", exact=True).press("ArrowLeft")
     page.locator(".profiles").get_by_label("log loss").check()
     page.locator(".training").get_by_label("log loss").uncheck()
     page.locator(".legend button").first.click()
@@ -190,7 +193,7 @@ def test_the_address_holds_the_whole_view(page: Page, open_page: Any, server: Se
 
 
 def test_back_undoes_the_last_choice(page: Page) -> None:
-    page.locator(".surfaces").get_by_text("basins", exact=True).click()
+    page.get_by_role("radio", name="basins").check()
     expect(page.get_by_role("radio", name="basins")).to_be_checked()
     page.go_back()
     expect(page.get_by_role("radio", name="valley")).to_be_checked()
@@ -229,7 +232,9 @@ def test_minima_training_and_sparsity_are_those_of_the_experiment(page: Page, se
 
 
 def test_nothing_is_sent_to_plotlys_cloud(page: Page) -> None:
-    for plot in page.locator(".plot:visible").all():
+    plots = page.locator(".plot:visible").all()
+    assert len(plots) == 6
+    for plot in plots:
         assert plot.evaluate(
             "({ _context }) => [_context.showSendToCloud, _context.showLink, _context.plotlyServerURL]"
         ) == [False, False, ""]

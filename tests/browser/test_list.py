@@ -28,9 +28,7 @@ def test_an_empty_list_offers_the_demo_in_one_click(own_server: Server, open_pag
     assert item["name"] == "digits"
 
 
-def test_a_finished_experiment_shows_its_verdict_and_its_surface(
-    server: Server, finished: str, open_page: Any
-) -> None:
+def test_a_finished_experiment_shows_its_verdict_and_its_surface(server: Server, finished: str, open_page: Any) -> None:
     page = open_page(server, "/?search=finished")
     found = row(page, "finished")
     experiment = server.client.experiment(finished)

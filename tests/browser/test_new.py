@@ -118,7 +118,10 @@ def test_what_is_typed_stands_in_the_address_and_survives_a_reload(server: Serve
     page.reload()
     expect(field(page, "seed").locator("input")).to_have_value("7")
     expect(field(page, "minima.stranger")).to_be_visible()
-    assert list(spec_on_screen(page)["minima"]) == ["sgd", "altsdp", "stranger"]
+    spec = spec_on_screen(page)
+    assert list(spec["minima"]) == ["sgd", "altsdp", "stranger"]
+    assert spec["curves"]["contrast"]["to"] == "stranger"
+    assert spec["planes"]["basins"]["through"] == ["sgd", "altsdp", "stranger"]
 
 
 def test_one_can_start_blank_and_add_minima(server: Server, open_page: Any) -> None:
@@ -137,12 +140,14 @@ def test_one_can_start_blank_and_add_minima(server: Server, open_page: Any) -> N
     expect(field(page, "minima.altsdp")).to_be_visible()
 
 
-def test_curl_and_python_submit_what_is_on_screen(server: Server, open_page: Any, tmp_path: Path) -> None:
+def test_curl_and_python_submit_what_is_on_screen(server: Server, open_page: Any) -> None:
     page = open_page(server, "/new")
     shrink(page)
     field(page, "name").locator("input").fill("it's the same")
     command = page.get_by_label("The same by curl").inner_text()
-    done = subprocess.run([*shlex.split(command.replace("\\\n", " ")), "-s"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [*shlex.split(command.replace("\\\n", " ")), "-s"], capture_output=True, text=True, check=True
+    )
     by_curl = json.loads(done.stdout)
     assert by_curl["name"] == "it's the same"
     page.get_by_role("tab", name="Python").click()
