@@ -22,7 +22,7 @@ from app.jobs import HandedBack, Jobs
 from app.ledger import Ledger, UnderWay
 from app.meter import Meter
 from app.parcels import unpack
-from app.plan import Task
+from app.plan import Task, lost_tasks, ready_tasks
 from app.pump import Pump
 from app.roster import process_ids
 from app.spec import Spec, parse_spec
@@ -140,15 +140,15 @@ class Conductor:
             self._check()
             waiting = self._collect(keeper, tasks)
             under_way = self._insist(lambda: self._stage.ledger.under_way(self._row.id))
-            settled = self._done | self._failed.keys() | under_way.keys() | waiting
+            lost = lost_tasks(keeper.tasks, self._failed.keys())
             ready = [
                 task
-                for task in keeper.tasks
-                if task.id not in settled and all(need in self._done for need in task.needs)
+                for task in ready_tasks(keeper.tasks, self._done, lost)
+                if task.id not in under_way and task.id not in waiting
             ]
             self._give_up_lost(under_way)
             room = max(_WINDOW, 2 * len(self._workers())) - sum(not found.running for found in under_way.values())
-            chosen = sorted(ready, key=lambda task: task.priority)[: max(0, room)]
+            chosen = ready[: max(0, room)]
             if chosen:
                 self._issue(chosen)
             elif not under_way:

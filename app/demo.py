@@ -54,9 +54,9 @@ class Show:
 
     def _run(self, address: str) -> int:
         client = Client(address, None if self._settings.api_key is None else self._settings.api_key.get_secret_value())
-        self._console.print(f"Serving at {address}", highlight=False)
+        self._console.print(f"Serving at {address}", highlight=False, soft_wrap=True)
         row = _unfinished(client) or client.submit({"recipe": DEMO})
-        self._console.print(f"Experiment {row['id']}: {address}/#/experiments/{row['id']}", highlight=False)
+        self._console.print(f"Watch it at {address}/experiments/{row['id']}", highlight=False, soft_wrap=True)
         row = watch(client, row["id"], self._console)
         conclude(row, self._console)
         report = self._settings.home / "experiments" / row["id"] / REPORT

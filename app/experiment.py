@@ -12,9 +12,12 @@ import os
 import platform
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Any, TypeVar
+
+import numpy as np
 
 from app.plan import Kind, Task, plan, plane_tiles
 from app.results import FramedPlane, Judged, MeasuredPath, Result, SurfaceTile, TrainedMinimum
@@ -48,6 +51,7 @@ class Experiment:
         self.snapshot_every = snapshot_every
         self.tasks = plan(spec)
         self._tiles = {name: plane_tiles(spec, name) for name in spec.all_planes}
+        self._points = {*spec.minima, *(bend for curve in spec.all_curves for bend in spec.bends(curve))}
         self._lock = self._occupy()
         try:
             self.landscape = self._open()
@@ -74,7 +78,8 @@ class Experiment:
             case Kind.FIT:
                 return (self.directory / WORK / f"curve-{task.subject}.safetensors").is_file()
             case Kind.FRAME:
-                return task.subject in self.landscape.planes
+                plane = self.landscape.planes.get(task.subject)
+                return plane is not None and self._points <= plane.points.keys()
             case Kind.SURFACE:
                 plane = self.landscape.planes.get(task.subject)
                 tile = self._tiles[task.subject][task.index]
@@ -85,7 +90,8 @@ class Experiment:
             case Kind.SHARPNESS:
                 return (self.directory / WORK / f"sharpness-{task.subject}.json").is_file()
             case Kind.VERDICT:
-                return self.landscape.verdict is not None
+                verdict = self.landscape.verdict
+                return verdict is not None and (self.spec.control is None or verdict["control"] is not None)
 
     def take(self, task: Task, result: Result) -> None:
         """Enter a result into the landscape; a snapshot follows when the last one is old enough."""
@@ -94,7 +100,7 @@ class Experiment:
                 self.landscape.minima[record.name] = record
                 self.landscape.provenance["fingerprint"] = fingerprint
             case FramedPlane(record):
-                self.landscape.planes[record.name] = record
+                self._enter_frame(record)
             case SurfaceTile():
                 self._enter_tile(self.landscape.planes[task.subject], task, result)
             case MeasuredPath(record):
@@ -123,6 +129,13 @@ class Experiment:
         from landscape.report import write_report  # plotly takes long to load, and a server must start quickly
 
         write_report(self.landscape, self.directory / REPORT)
+
+    def _enter_frame(self, record: PlaneRecord) -> None:
+        """A plane that was framed before, when a minimum was missing, keeps what is computed on it."""
+        known = self.landscape.planes.get(record.name)
+        if known is not None and np.array_equal(known.x, record.x) and np.array_equal(known.y, record.y):
+            record = replace(record, done=known.done, splits=known.splits)
+        self.landscape.planes[record.name] = record
 
     def _enter_tile(self, plane: PlaneRecord, task: Task, values: SurfaceTile) -> None:
         tile = self._tiles[task.subject][task.index]

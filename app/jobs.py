@@ -106,9 +106,7 @@ class Jobs:
             polling_interval_sec=_CONTROL_POLL_SECONDS,
             on_conflict=change,
         )
-        DBOS.register_queue(
-            GPU, worker_concurrency=1, polling_interval_sec=_IDLE_POLL_SECONDS, on_conflict=change
-        )
+        DBOS.register_queue(GPU, worker_concurrency=1, polling_interval_sec=_IDLE_POLL_SECONDS, on_conflict=change)
         self.connect()
 
     def connect(self) -> None:

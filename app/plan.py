@@ -6,7 +6,7 @@ profile of each curve and line | sharpness of each minimum | verdict
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -46,13 +46,15 @@ STAGES = {
 class Task:
     """One piece of work on a subject: a minimum, a curve, a line or a plane (with the index of a tile).
 
-    Among tasks that are ready, the one with the lowest `priority` runs first.
+    It cannot do without the results of those that it `needs`, and uses those of the tasks it comes `after` where they
+    succeed. Among tasks that are ready, the one with the lowest `priority` runs first.
     """
 
     kind: Kind
     subject: str
     index: int = 0
     needs: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
     priority: int = 0
 
     @property
@@ -70,6 +72,28 @@ def plan(spec: Spec) -> tuple[Task, ...]:
     return tuple(_tasks(spec))
 
 
+def lost_tasks(tasks: Sequence[Task], failed: Set[str]) -> set[str]:
+    """The tasks that failed, and those that cannot be run without them."""
+    lost = set(failed)
+    for task in tasks:
+        if not lost.isdisjoint(task.needs):
+            lost.add(task.id)
+    return lost
+
+
+def ready_tasks(tasks: Sequence[Task], done: Set[str], lost: Set[str]) -> list[Task]:
+    """The tasks that can be run now, the most urgent first."""
+    ready = [
+        task
+        for task in tasks
+        if task.id not in done
+        and task.id not in lost
+        and all(need in done for need in task.needs)
+        and all(other in done or other in lost for other in task.after)
+    ]
+    return sorted(ready, key=lambda task: task.priority)
+
+
 def plane_tiles(spec: Spec, plane: str) -> list[Tile]:
     """The tiles of a plane's surface; a task names one by its index."""
     resolution = spec.all_planes[plane].resolution
@@ -82,13 +106,14 @@ def _tasks(spec: Spec) -> Iterator[Task]:
         yield Task(Kind.TRAIN, minimum, priority=10)
     for name, curve in curves.items():
         yield Task(Kind.FIT, name, needs=(f"train:{curve.start}", f"train:{curve.end}"), priority=20)
-    every_point = (*(f"train:{name}" for name in spec.minima), *(f"fit:{name}" for name in curves))
-    for name in planes:
-        yield Task(Kind.FRAME, name, needs=every_point, priority=30)
-        for index, tile in enumerate(plane_tiles(spec, name)):
-            yield Task(Kind.SURFACE, name, index, needs=(f"frame:{name}",), priority=40 + min(tile.level, 9))
     # Frozen BatchNorm statistics are those of the first minimum, wherever one looks.
     frozen = (f"train:{next(iter(spec.minima))}",) if spec.batch_norm == "frozen" else ()
+    every_point = (*(f"train:{name}" for name in spec.minima), *(f"fit:{name}" for name in curves))
+    for name, plane in planes.items():
+        needs = tuple(_maker(point) for point in plane.through or filter(None, (plane.around, plane.trajectory)))
+        yield Task(Kind.FRAME, name, needs=needs, after=every_point, priority=30)
+        for index, tile in enumerate(plane_tiles(spec, name)):
+            yield Task(Kind.SURFACE, name, index, needs=(f"frame:{name}", *frozen), priority=40 + min(tile.level, 9))
     profiles = []
     for start, end in spec.lines:
         needs = (f"train:{start}", f"train:{end}", *frozen)
@@ -97,4 +122,12 @@ def _tasks(spec: Spec) -> Iterator[Task]:
     profiles += [Task(Kind.SHARPNESS, name, needs=(f"train:{name}", *frozen), priority=51) for name in spec.minima]
     yield from profiles
     if spec.between is not None:
-        yield Task(Kind.VERDICT, "experiment", needs=tuple(task.id for task in profiles), priority=60)
+        pair = next(pair for pair in spec.lines if set(pair) == set(spec.between))
+        others = tuple(task.id for task in profiles)
+        yield Task(Kind.VERDICT, "experiment", needs=(f"line:{line_name(*pair)}",), after=others, priority=60)
+
+
+def _maker(point: str) -> str:
+    """The task that makes a named point: a minimum, or a bend of a curve."""
+    name, _, bend = point.partition(".")
+    return f"fit:{name}" if bend else f"train:{name}"

@@ -13,7 +13,7 @@ from typing import Any
 
 from app.child import Advance, Assignment, Child, Failed, Finished, Message
 from app.experiment import Experiment
-from app.plan import Task
+from app.plan import Task, lost_tasks, ready_tasks
 from app.results import Result
 
 log = logging.getLogger(__name__)
@@ -88,10 +88,9 @@ class Scheduler:
         return [worker for worker in self._workers if worker.task is not None]
 
     def _assign(self) -> None:
-        ready = sorted(
-            (task for task in self._open.values() if all(need in self._done for need in task.needs)),
-            key=lambda task: task.priority,
-        )
+        lost = lost_tasks(self.experiment.tasks, self.failures.keys())
+        under_way = {worker.task.id for worker in self._busy() if worker.task is not None}
+        ready = [task for task in ready_tasks(self.experiment.tasks, self._done, lost) if task.id not in under_way]
         idle = [worker for worker in self._workers if worker.task is None]
         for worker, task in zip(idle, ready, strict=False):
             del self._open[task.id]

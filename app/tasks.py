@@ -197,7 +197,7 @@ def _frame(bench: Workbench, name: str) -> FramedPlane:
         name,
         bench.plane(name),
         bench.points(),
-        {key: bench.curve(key) for key in bench.spec.curves_on(name)},
+        {key: bench.curve(key) for key in bench.spec.curves_on(name) if bench.curve_file(key).is_file()},
         splits=bench.spec.splits,
         resolution=spec.resolution,
         margin=spec.margin,
@@ -276,11 +276,14 @@ def _sharpness(bench: Workbench, name: str, cancelled: CancelCheck) -> MeasuredS
 
 
 def _judge(bench: Workbench) -> Judged:
-    """The verdict on the two minima in question, beside the control."""
+    """The verdict on the two minima in question, beside the control, drawn from all that was measured."""
     spec = bench.spec
     assert spec.between is not None
     start, end = spec.between
     control = spec.control
+    if control is not None and not bench.path_file(_line_name(spec, start, control)).is_file():
+        control = None
+    measured = [name for name in spec.minima if bench.sharpness_file(name).is_file()]
     judged = verdict(
         _line(bench, start, end),
         _curve(bench, start, end),
@@ -293,19 +296,22 @@ def _judge(bench: Workbench) -> Judged:
         level=spec.verdict.level,
         resamples=spec.verdict.resamples,
         seed=spec.seed,
-        sharpness={name: json.loads(bench.sharpness_file(name).read_text(encoding="utf-8")) for name in spec.minima},
+        sharpness={name: json.loads(bench.sharpness_file(name).read_text(encoding="utf-8")) for name in measured},
     )
     return Judged(judged.to_json())
 
 
 def _line(bench: Workbench, a: str, b: str) -> Profile:
-    pair = next(pair for pair in bench.spec.lines if set(pair) == {a, b})
-    return _profile(bench, line_name(*pair))
+    return _profile(bench, _line_name(bench.spec, a, b))
+
+
+def _line_name(spec: Spec, a: str, b: str) -> str:
+    return line_name(*next(pair for pair in spec.lines if set(pair) == {a, b}))
 
 
 def _curve(bench: Workbench, a: str, b: str) -> Profile | None:
     name = _curve_name(bench.spec, a, b)
-    return None if name is None else _profile(bench, name)
+    return None if name is None or not bench.path_file(name).is_file() else _profile(bench, name)
 
 
 def _curve_name(spec: Spec, a: str, b: str) -> str | None:

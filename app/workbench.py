@@ -74,6 +74,9 @@ class Workbench:
             self._curves[name] = kind(points)
         return self._curves[name]
 
+    def minimum_file(self, name: str) -> Path:
+        return self.directory / f"{name}.safetensors"
+
     def curve_file(self, name: str) -> Path:
         return self.work / f"curve-{name}.safetensors"
 
@@ -84,10 +87,11 @@ class Workbench:
         return self.work / f"sharpness-{minimum}.json"
 
     def points(self) -> dict[str, Tensor]:
-        """All named points: minima, and the bends of curves."""
-        named = {name: self.minimum(name) for name in self.spec.minima}
+        """All named points that there are: minima, and the bends of curves."""
+        named = {name: self.minimum(name) for name in self.spec.minima if self.minimum_file(name).is_file()}
         for name in self.spec.all_curves:
-            named |= dict(zip(self.spec.bends(name), self.curve(name).points[1:-1], strict=True))
+            if self.curve_file(name).is_file():
+                named |= dict(zip(self.spec.bends(name), self.curve(name).points[1:-1], strict=True))
         return named
 
     def snapshots(self, minimum: str) -> Tensor:

@@ -50,8 +50,8 @@ export function followEvents(send, id, { after = 0, follow = true, onEvent, onSt
       }
     } catch (error) {
       if (signal.aborted) return false;
-      if (error.status) throw error;
-      return true; // cut off, or silent for too long
+      if (error.status && error.status < 500) throw error;
+      return true; // cut off, silent for too long, or the server is not well
     } finally {
       clearTimeout(timer);
       signal.removeEventListener('abort', stop);

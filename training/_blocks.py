@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -67,14 +67,16 @@ class Block:
         self.strides = [target.stride() for target in self.targets]
         self.orders = [_memory_order(target) for target in self.targets]
         self.fused = layers[0].kind[1].type in _FUSED_DEVICES and None not in self.orders
-        targets, buffers = (self._in_memory_order(tensors) for tensors in (self.targets, self.buffers))
         self.each = each
         rows = max(layer.rows for layer in layers)
-        cuts = [slice(start, start + each) for start in range(0, rows, max(each, 1))]
-        self.slabs = [
-            Slab(layers, cut, _pieces(targets, cut), _pieces(buffers, cut), scratch)
-            for cut in (cuts if len(cuts) > 1 else [None])
-        ]
+        cuts = [slice(start, start + each) for start in range(0, rows, max(each, 1))] if each < rows else [None]
+        self.slabs = [Slab(layers, cut, scratch) for cut in cuts]
+        targets, buffers = (
+            self._cut(self._in_memory_order(tensors)) if tensors else [[]] * len(cuts)
+            for tensors in (self.targets, self.buffers)
+        )
+        self.fused_targets = list(targets)
+        self.fused_buffers = list(buffers)
 
     def step(self, rule: Rule) -> None:
         if rule.threshold == 0 or not self.fused:
@@ -82,11 +84,12 @@ class Block:
             for slab in self.slabs:
                 slab.shrink(rule)
             return
-        for slab, directions in zip(self.slabs, self._directions(rule), strict=True):
+        work = zip(self.slabs, self.fused_targets, self._directions(rule), self.fused_buffers, strict=True)
+        for slab, targets, directions, buffers in work:
             torch._fused_sgd_(
-                slab.fused_targets,
+                targets,
                 directions,
-                slab.fused_buffers,
+                buffers,
                 weight_decay=0.0 if rule.dual else rule.weight_decay,
                 momentum=rule.momentum,
                 lr=rule.lr,
@@ -108,7 +111,7 @@ class Block:
             directions = self.buffers  # type: ignore[assignment]
         torch._foreach_add_(self.targets, directions, alpha=-rule.lr)  # type: ignore[arg-type]
 
-    def _directions(self, rule: Rule) -> Iterable[Sequence[Tensor]]:
+    def _directions(self, rule: Rule) -> list[list[Tensor]]:
         """What the fused kernel subtracts from each slab."""
         directions: list[Tensor] = [parameter.grad for parameter in self.parameters]  # type: ignore[misc]
         if [direction.stride() for direction in directions] != self.strides:
@@ -118,10 +121,14 @@ class Block:
             ]
         if rule.weight_decay and rule.dual:  # the decay pulls at w, but v descends
             directions = torch._foreach_add(directions, self.weights, alpha=rule.weight_decay)  # type: ignore[assignment]
-        directions = self._in_memory_order(directions)
+        return self._cut(self._in_memory_order(directions))
+
+    def _cut(self, tensors: list[Tensor]) -> list[list[Tensor]]:
+        """The tensors for the descent of each slab; what is small beside a large weight goes with the first slab."""
         if len(self.slabs) == 1:
-            return [directions]
-        return zip(*(direction.split(self.each) for direction in directions), strict=True)
+            return [tensors]
+        first, *others = tensors[0].split(self.each)
+        return [[first, *tensors[1:]], *([other] for other in others)]
 
     def _in_memory_order(self, tensors: list[Tensor]) -> list[Tensor]:
         """Contiguous views: the fused kernel takes memory as it lies, whatever the strides, or copies it."""
@@ -134,16 +141,7 @@ class Slab:
     Companions (bias, γ, β) are shaped to broadcast against the norms.
     """
 
-    def __init__(
-        self,
-        layers: Sequence[Layer],
-        cut: slice | None,
-        fused_targets: list[Tensor],
-        fused_buffers: list[Tensor],
-        scratch: tuple[Tensor, Tensor],
-    ) -> None:
-        self.fused_targets = fused_targets
-        self.fused_buffers = fused_buffers
+    def __init__(self, layers: Sequence[Layer], cut: slice | None, scratch: tuple[Tensor, Tensor]) -> None:
         self.weights: list[Tensor] = []
         self.targets: list[Tensor] = []
         self.scales_of_targets: list[Tensor] = []

@@ -1,6 +1,8 @@
 import { viridis } from '../colours.js';
 import { scaleFor } from '../plots/scale.js';
 
+const MOST_LIVE = 2; // a browser has six connections to a server, and the page needs some for itself
+const live = new Set();
 const WITH_SURFACE = ['surfaces', 'profiles', 'verdict'];
 
 /**
@@ -23,19 +25,23 @@ export class Thumbnail {
     const { id, state, stage, planes, run } = experiment;
     if (!planes.length) return;
     const ended = state === 'failed' || state === 'cancelled';
-    const live = state === 'running' && WITH_SURFACE.includes(stage);
-    if (state !== 'done' && !ended && !live) return;
-    const source = `${state === 'done' ? 'surface' : live ? 'live' : 'events'} ${run}`;
-    if (source === this.source) return;
+    const grows = state === 'running' && WITH_SURFACE.includes(stage);
+    const source = `${state === 'done' ? 'surface' : grows ? 'live' : 'events'} ${run}`;
+    if ((state !== 'done' && !ended && !grows) || source === this.source) return;
+    if (grows && live.size >= MOST_LIVE) return;
     this.source = source;
     this.close();
     if (state === 'done') this.#fromSurface(id);
-    else this.#fromTiles(id, planes[0], live);
+    else this.#fromTiles(id, planes[0], grows);
   }
 
   async #fromSurface(id) {
-    const { rows, columns, z, done } = await this.api.binary(`/api/experiments/${id}/surface`);
-    this.#draw(rows, columns, z, done, 'train loss on the first plane');
+    try {
+      const { rows, columns, z, done } = await this.api.binary(`/api/experiments/${id}/surface`);
+      this.#draw(rows, columns, z, done, 'train loss on the first plane');
+    } catch {
+      this.canvas.setAttribute('aria-label', 'the surface cannot be read'); // or was deleted meanwhile
+    }
   }
 
   /** What is not in a result yet is in the events that told of it. */
@@ -59,7 +65,9 @@ export class Thumbnail {
         waiting ||= requestAnimationFrame(draw);
       },
     });
+    if (follow) live.add(this);
     this.close = () => {
+      live.delete(this);
       close();
       cancelAnimationFrame(waiting);
     };

@@ -13,7 +13,7 @@ const STAGES = { minima: 'training', curves: 'curves', surfaces: 'surfaces', pro
 export function costOf(cost, minima) {
   const colours = coloursOf(minima);
   return element('div.cost', {},
-    element('dl.numbers', {},
+    element('dl.pairs', {},
       fact('on one core', about(cost.core_hours)),
       fact('on one GPU', about(cost.gpu_hours)),
       fact('parameters', cost.parameters === null ? '–' : cost.parameters.toLocaleString('en'))),
@@ -38,7 +38,7 @@ function reachOf(name, { c, reach, smallest_norm: smallest, median_norm: median,
   return element('div.reach', { 'data-minimum': name },
     element('h3', {}, element('span.dot', { style: `background:${colour}` }), `Threshold of ${name}`),
     scale(Number(reach), smallest, median),
-    element('dl.numbers', {},
+    element('dl.pairs', {},
       fact('G at the end', number(reach)), fact('smallest norm', number(smallest)), fact('median norm', number(median)), fact('c', number(c))),
     element('p', { class: `says ${tone}` }, icon(prunes === null ? 'question' : prunes ? 'check' : 'cross'), says));
 }

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.app.databases import database
 from tests.app.runs import run, write_spec
 from tests.app.servers import Server, serving
+
+__all__ = ["bare", "database", "finished"]
 
 
 @pytest.fixture(scope="session")

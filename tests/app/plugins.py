@@ -8,7 +8,7 @@ import signal
 from typing import Any
 
 
-def lethal(input_shape: tuple[int, ...], classes: int, **_: Any) -> Any:
+def lethal(**_: Any) -> Any:
     """Takes its process with it, as the kernel does when memory runs out."""
     os.kill(os.getpid(), signal.SIGKILL)
 

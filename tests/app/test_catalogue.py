@@ -22,7 +22,7 @@ from app.migrations import NewerDatabase, migrate, steps
 from app.pump import Pump
 from app.spec import Spec
 from app.tables import events, experiments, metadata
-from tests.app.databases import database, postgres_url  # noqa: F401
+from tests.app.databases import postgres_url
 
 SPEC = Spec.model_validate({"name": "one", "minima": {"sgd": {}}})
 
@@ -172,10 +172,13 @@ def test_identifiers_sort_by_birth() -> None:
 
 def test_priorities_put_wishes_before_age_and_age_before_stage() -> None:
     order = [
-        task_priority(wish, number, stage) for wish in (0, 100, LARGEST_PRIORITY) for number in (1, 2) for stage in (10, 60)
+        task_priority(wish, number, stage)
+        for wish in (0, 100, LARGEST_PRIORITY)
+        for number in (1, 2)
+        for stage in (10, 60)
     ]
     assert order == sorted(set(order))
-    assert 1 <= min(order)
+    assert min(order) >= 1
     assert max(order) < 2**31
 
 

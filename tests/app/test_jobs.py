@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -171,7 +170,9 @@ def test_one_failed_minimum_does_not_lose_the_others(cluster: Cluster, tmp_path:
     assert (cluster.directory(experiment) / "report.html").is_file()
 
 
-def test_an_uploaded_checkpoint_is_a_minimum_like_any_other(cluster: Cluster, undisturbed: Path, tmp_path: Path) -> None:
+def test_an_uploaded_checkpoint_is_a_minimum_like_any_other(
+    cluster: Cluster, undisturbed: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "mine.part"
     shutil.copy(undisturbed / "altsdp.safetensors", file)
     checkpoint = cluster.call(

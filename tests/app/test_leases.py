@@ -20,7 +20,6 @@ from app.jobs import GPU, Jobs
 from app.leases import hold_lease, take_lease
 from app.reaper import GRACE_SECONDS, Reaper
 from app.roster import Member, process_ids
-from tests.app.databases import database  # noqa: F401
 
 _HOLDER = """
 import sys, threading
@@ -59,7 +58,7 @@ def until_free(database: Database, name: str) -> float:
 
 
 @pytest.fixture
-def reaper(database: Database) -> Iterator[Reaper]:  # noqa: F811
+def reaper(database: Database) -> Iterator[Reaper]:
     url = database.engine.url.render_as_string(hide_password=False)
     DBOS.migrate(url)
     member = Member(database, "api")
@@ -72,14 +71,14 @@ def reaper(database: Database) -> Iterator[Reaper]:  # noqa: F811
     member.lease.release()
 
 
-def test_a_lease_is_held_until_its_owner_is_killed(database: Database) -> None:  # noqa: F811
+def test_a_lease_is_held_until_its_owner_is_killed(database: Database) -> None:
     with another_process(database) as (process, name):
         assert not is_free(database, name)
         process.kill()
         assert until_free(database, name) < 2.0
 
 
-def test_a_process_that_is_stopped_keeps_its_lease(database: Database) -> None:  # noqa: F811
+def test_a_process_that_is_stopped_keeps_its_lease(database: Database) -> None:
     with another_process(database) as (process, name):
         os.kill(process.pid, signal.SIGSTOP)
         time.sleep(0.5)
@@ -87,14 +86,14 @@ def test_a_process_that_is_stopped_keeps_its_lease(database: Database) -> None: 
         os.kill(process.pid, signal.SIGCONT)
 
 
-def test_a_released_lease_is_free(database: Database) -> None:  # noqa: F811
+def test_a_released_lease_is_free(database: Database) -> None:
     lease = hold_lease(database, "mine")
     assert not is_free(database, "mine")
     lease.release()
     assert is_free(database, "mine")
 
 
-def test_a_lease_comes_back_after_the_server_has_dropped_it(database: Database) -> None:  # noqa: F811
+def test_a_lease_comes_back_after_the_server_has_dropped_it(database: Database) -> None:
     if database.sqlite:
         return  # the kernel does not drop locks of the living
     lease = hold_lease(database, "mine")
@@ -111,7 +110,7 @@ def test_a_lease_comes_back_after_the_server_has_dropped_it(database: Database) 
     lease.release()
 
 
-def test_the_dead_are_struck_off_after_the_grace_and_the_living_stay(database: Database, reaper: Reaper) -> None:  # noqa: F811
+def test_the_dead_are_struck_off_after_the_grace_and_the_living_stay(database: Database, reaper: Reaper) -> None:
     with another_process(database) as (living, alive), another_process(database) as (dying, dead):
         os.kill(living.pid, signal.SIGSTOP)
         dying.kill()
@@ -125,7 +124,7 @@ def test_the_dead_are_struck_off_after_the_grace_and_the_living_stay(database: D
         assert alive in ids(database)
 
 
-def test_whoever_comes_back_within_the_grace_is_not_robbed(database: Database, reaper: Reaper) -> None:  # noqa: F811
+def test_whoever_comes_back_within_the_grace_is_not_robbed(database: Database, reaper: Reaper) -> None:
     member = Member(database, "worker")
     member.lease.release()
     reaper.look()
@@ -138,6 +137,6 @@ def test_whoever_comes_back_within_the_grace_is_not_robbed(database: Database, r
     lease.release()
 
 
-def ids(database: Database) -> list[str]:  # noqa: F811
+def ids(database: Database) -> list[str]:
     with database.read() as connection:
         return process_ids(connection)

@@ -21,7 +21,6 @@ from app.results import FramedPlane, Judged, MeasuredPath, Result, SurfaceTile, 
 from app.spec import Spec
 from app.tables import experiments, tasks
 from landscape.records import LayerRecord, MinimumRecord, PathRecord, PathValues, PlaneRecord
-from tests.app.databases import database  # noqa: F401
 
 SPEC = Spec.model_validate({"name": "one", "minima": {"sgd": {}}})
 TRAIN = Task(Kind.TRAIN, "sgd", priority=10)
@@ -53,7 +52,7 @@ class Bench:
 
 
 @pytest.fixture
-def bench(database: Database) -> Iterator[Bench]:  # noqa: F811
+def bench(database: Database) -> Iterator[Bench]:
     DBOS.migrate(database.engine.url.render_as_string(hide_password=False))
     jobs = Jobs(database, "api-test", GPU, lambda *_: None)
     jobs.connect()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from app.plan import Kind, plan, plane_tiles
+from app.plan import Kind, lost_tasks, plan, plane_tiles, ready_tasks
 from app.recipes import DEMO, load_recipe, recipe_names
 from app.spec import parse_spec
 
@@ -13,7 +13,7 @@ def test_every_need_is_an_earlier_task() -> None:
     for name in recipe_names():
         seen: set[str] = set()
         for task in plan(load_recipe(name)):
-            assert set(task.needs) <= seen, task
+            assert {*task.needs, *task.after} <= seen, task
             assert task.id not in seen
             seen.add(task.id)
 
@@ -42,10 +42,30 @@ def test_the_verdict_waits_for_all_that_it_is_drawn_from() -> None:
     spec = parse_spec({"minima": {"a": {}, "b": {}, "c": {}}, "planes": {}})
     verdict = plan(spec)[-1]
     assert verdict.kind is Kind.VERDICT
-    assert set(verdict.needs) == {
+    assert verdict.needs == ("line:a-b",)
+    assert set(verdict.after) == {
         "line:a-b", "line:a-c", "line:b-c", "curve:valley", "curve:contrast",
         "sharpness:a", "sharpness:b", "sharpness:c",
     }  # fmt: skip
+
+
+def test_what_can_be_computed_without_a_failed_minimum_is_ready() -> None:
+    spec = parse_spec(
+        {
+            "minima": {"a": {}, "b": {}, "c": {}},
+            "planes": {"valley": {"through": ["a", "b", "valley.bend"]}, "basins": {"through": ["a", "b", "c"]}},
+        }
+    )
+    tasks = plan(spec)
+    lost = lost_tasks(tasks, {"train:c"})
+    assert {name for name in lost if not name.startswith("surface:basins")} == {
+        "train:c", "fit:contrast", "frame:basins", "line:a-c", "line:b-c", "curve:contrast", "sharpness:c",
+    }  # fmt: skip
+    done = {"train:a", "train:b"}
+    assert "frame:valley" not in {task.id for task in ready_tasks(tasks, done, lost)}
+    assert "frame:valley" in {task.id for task in ready_tasks(tasks, done | {"fit:valley"}, lost)}
+    others = {task.id for task in tasks if task.kind is not Kind.VERDICT} - lost
+    assert [task.id for task in ready_tasks(tasks, others, lost)] == ["verdict:experiment"]
 
 
 def test_a_single_minimum_has_no_verdict() -> None:
