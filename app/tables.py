@@ -36,6 +36,7 @@ experiments = sa.Table(
     sa.Column("deleted", sa.Boolean, nullable=False),
     sa.Column("conductor", sa.String(64)),
     sa.Index("valley_experiments_state", "deleted", "state", "number"),
+    sa.Index("valley_experiments_number", "deleted", "number"),
     sqlite_autoincrement=True,
 )
 """`cancel`: somebody wants it to stop. `deleted`: rows and files are being removed. `conductor`: the process that

@@ -100,7 +100,7 @@ def fill(home: Path) -> str:
                 finished=experiments.c.created + 60,
                 verdict_kind="one basin",
                 sentence="sgd and altsdp lie in one basin: the straight line between them never rises above its ends.",
-                name=sa.func.concat("digits ", sa.cast(experiments.c.number, sa.String)),
+                name=sa.literal("digits ") + sa.cast(experiments.c.number, sa.String),
             )
         )
     database.close()

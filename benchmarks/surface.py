@@ -7,7 +7,8 @@
 (a) package   the package loss-landscapes from PyPI: all samples in one batch at every point; it leaves BatchNorm
               statistics as they are.
 (b) script    the way of dnn-mode-connectivity's plane.py: weights set from a flat vector; every image through PIL,
-              ToTensor and Normalize in a DataLoader; autograd on; for BatchNorm first a pass over the data for statistics.
+              ToTensor and Normalize in a DataLoader; autograd on, with its weight-decay term for every batch; for BatchNorm
+              first a pass over the data for statistics.
 (c) loop      the best plain loop an expert writes in ten lines: tensors in memory, inference mode, flat weights.
 
 The four run in turns in one process on one thread, so that whatever else the machine does falls on all alike; a ratio is
@@ -31,7 +32,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from loss_landscapes.metrics import Loss
-from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 from torch.nn.utils import vector_to_parameters
@@ -75,9 +75,9 @@ CASES = {
 class Pictures(Dataset[tuple[Tensor, int]]):
     """Images that go through PIL, ToTensor and Normalize one by one, as torchvision's data sets do."""
 
-    def __init__(self, images: NDArray[np.uint8], labels: Tensor) -> None:
+    def __init__(self, images: Tensor, labels: Tensor) -> None:
         self.images = images
-        self.labels = labels.tolist()
+        self.labels = labels
         transforms = import_torchvision().transforms
         self.transform = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.5,), (0.25,))])
 
@@ -85,7 +85,7 @@ class Pictures(Dataset[tuple[Tensor, int]]):
         return len(self.images)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        return self.transform(Image.fromarray(self.images[index])), self.labels[index]
+        return self.transform(Image.fromarray(self.images[index].numpy())), int(self.labels[index])
 
 
 class Contest:
@@ -96,7 +96,7 @@ class Contest:
         generator = torch.Generator().manual_seed(0)
         images = torch.randint(0, 256, (case.samples, *case.shape), generator=generator, dtype=torch.uint8)
         self.y = torch.randint(0, 10, (case.samples,), generator=generator)
-        self.pictures = Pictures(images.movedim(1, -1).squeeze(-1).numpy(), self.y)
+        self.pictures = Pictures(images.movedim(1, -1).squeeze(-1).contiguous(), self.y)
         self.x = (images / 255 - 0.5) / 0.25
         start, *ends = (flatten(case.network(seed)) for seed in range(3))
         steps = np.arange(case.side) / case.side
@@ -126,8 +126,11 @@ class Contest:
             total = 0.0
             for x, y in loader:
                 output = network(x)
-                total += F.cross_entropy(output, y).item() * len(y)
+                likelihood = F.cross_entropy(output, y)
+                penalty = sum((parameter**2).sum().sqrt() for parameter in network.parameters())
+                (likelihood + 5e-5 * penalty).item()
                 output.argmax(1).eq(y).sum().item()
+                total += likelihood.item() * len(y)
             losses.append(total / len(self.pictures))
         return losses
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from landscape.graphs import InterruptedGraph, module_of, traced
+from landscape.graphs import InterruptedGraph, module_of
 from landscape.moments import Moments
 from landscape.trial import Trial
 
@@ -56,11 +56,10 @@ class Population:
         self._measuring = False
         self._layers: list[_BatchNorm] = []
         self._graph: InterruptedGraph | None = None
-        graph = traced(network, example)
-        if graph is not None:
-            stops = [node for node in graph.graph.nodes if isinstance(module_of(graph, node), _BatchNorm)]
-            self._layers = [layer for node in stops if isinstance(layer := module_of(graph, node), _BatchNorm)]
-            self._graph = InterruptedGraph(graph, stops)
+        if isinstance(network, fx.GraphModule):
+            stops = [node for node in network.graph.nodes if isinstance(module_of(network, node), _BatchNorm)]
+            self._layers = [layer for node in stops if isinstance(layer := module_of(network, node), _BatchNorm)]
+            self._graph = InterruptedGraph(network, stops)
             self.bytes_a_sample = _held(self._graph, example) // len(example)
         else:
             self.bytes_a_sample = _SEVERAL * trial.largest_output

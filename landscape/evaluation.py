@@ -20,6 +20,8 @@ from landscape.batchnorm import Population, Running, batch_norms, refuse_without
 from landscape.binding import BoundNetwork
 from landscape.blocks import block_size
 from landscape.cancellation import CancelCheck, stop_if
+from landscape.graphs import traced
+from landscape.shortcuts import shorten
 from landscape.splits import Data, Split, checked_splits, refuse_unknown_classes
 from landscape.sweeps import BlockSweep, Points, StatisticsSweep, Sweep
 from landscape.tally import Tally, Values
@@ -72,13 +74,17 @@ class Evaluator:
         if trial.writes_input:
             network = _OnCopies(network)
             trial = trial_run(network, example)
+        graph = traced(network, example)
+        if graph is not None:
+            shorten(graph)
+            network = graph
         refuse_unknown_classes(self.splits, trial.output.shape[1])
         self.block = block or block_size(trial, self._bound.weights)
         layers = batch_norms(network)
         self._sweep: Sweep
         if not layers or batch_norm == "frozen":
             refuse_without_averages(layers, batch_norm)
-            self._sweep = BlockSweep(network, self.block, example, trial)
+            self._sweep = BlockSweep(network, self.block, trial)
             return
         source = self._split(statistics_split, "statistics_split")
         count = min(len(source), statistics_samples or len(source))

@@ -15,12 +15,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch.func import functional_call
 
 from landscape.combination import Combination
-from landscape.graphs import traced
-from landscape.pooling import take_pooling
+from landscape.graphs import is_hooked
+from landscape.shortcuts import take_pooling
 from landscape.trial import Trial
 
 _LINEAR_IN_WEIGHTS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear)
@@ -74,22 +74,19 @@ class FirstLayer:
         return windows.permute(3, 5, 0, 2, 4, 1).flatten(0, 1).contiguous()
 
 
-def with_cached_first_layer(network: nn.Module, example: Tensor, trial: Trial) -> tuple[nn.Module, FirstLayer | None]:
-    """The network with its first layer replaced, if it has one that saw the raw data and was called once.
+def cache_first_layer(network: nn.Module, trial: Trial) -> FirstLayer | None:
+    """Replace the forward pass of the layer that saw the raw data in the trial, if there is one and it was called once.
 
-    Where max-pooling follows the layer in a network that can be traced, the layer takes it over.
+    Where max-pooling follows it in a traced network, the layer takes it over.
     """
     calls = Counter(call.module for call in trial.calls)
     candidates = (call.module for call in trial.calls if call.raw and calls[call.module] == 1)
     layer = next((layer for layer in candidates if _is_linear_in_weights(layer)), None)
     if layer is None:
-        return network, None
-    graph = traced(network, example)
-    window = None if graph is None else take_pooling(graph, layer)
-    return network if graph is None or window is None else graph, FirstLayer(layer, window)
+        return None
+    return FirstLayer(layer, take_pooling(network, layer) if isinstance(network, fx.GraphModule) else None)
 
 
 def _is_linear_in_weights(layer: nn.Module) -> bool:
     """Whether a layer surely is: hooks could do anything, and a weight may be computed from other parameters."""
-    hooked = layer._forward_hooks or layer._forward_pre_hooks
-    return type(layer) in _LINEAR_IN_WEIGHTS and "weight" in layer._parameters and not hooked
+    return type(layer) in _LINEAR_IN_WEIGHTS and "weight" in layer._parameters and not is_hooked(layer)

@@ -29,6 +29,11 @@ def module_of(graph: fx.GraphModule, node: fx.Node) -> nn.Module | None:
     return graph.get_submodule(str(node.target)) if node.op == "call_module" else None
 
 
+def is_hooked(module: nn.Module) -> bool:
+    """Whether a module has hooks that run with its forward pass, and may change what it does."""
+    return bool(module._forward_hooks or module._forward_pre_hooks)
+
+
 class InterruptedGraph:
     """A graph whose forward passes stop before each of some nodes, to be continued with the node's result from outside.
 

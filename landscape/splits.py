@@ -30,7 +30,12 @@ class Split:
         x = self.x[part]
         if x.is_floating_point():
             x = x.to(self.dtype)
-        return x.contiguous(memory_format=torch.channels_last) if self.channels_last and x.dim() == 4 else x
+        if not self.channels_last or x.dim() != 4:
+            return x
+        if x.shape[1] == 1:
+            # With one channel both orders are the same memory, and only the strides tell a convolution which to keep.
+            return x.contiguous().squeeze(1).unsqueeze(-1).movedim(-1, 1)
+        return x.contiguous(memory_format=torch.channels_last)
 
     def parts(self, block: int, start: int = 0, stop: int | None = None) -> list[slice]:
         """Consecutive blocks of samples."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from landscape.batchnorm import Population, Running
 from landscape.binding import BoundNetwork
 from landscape.combination import Combination
-from landscape.firstlayer import with_cached_first_layer
+from landscape.firstlayer import cache_first_layer
 from landscape.splits import Split
 from landscape.tally import Tally
 from landscape.trial import Trial
@@ -62,8 +62,9 @@ class Sweep(Protocol):
 class BlockSweep:
     """Each block of data at all points before the next one, so that the points can share maps of the first layer."""
 
-    def __init__(self, network: nn.Module, block: int, example: Tensor, trial: Trial) -> None:
-        self._network, self._first = with_cached_first_layer(network, example, trial)
+    def __init__(self, network: nn.Module, block: int, trial: Trial) -> None:
+        self._network = network
+        self._first = cache_first_layer(network, trial)
         self._block = block
 
     def cost(self, tallies: Sequence[Tally]) -> int:

@@ -71,24 +71,25 @@ class Block:
         rows = max(layer.rows for layer in layers)
         cuts = [slice(start, start + each) for start in range(0, rows, max(each, 1))] if each < rows else [None]
         self.slabs = [Slab(layers, cut, scratch) for cut in cuts]
-        targets, buffers = (
+        self.fused_targets, self.fused_buffers, self.fused_weights = (
             self._cut(self._in_memory_order(tensors)) if tensors else [[]] * len(cuts)
-            for tensors in (self.targets, self.buffers)
+            for tensors in (self.targets, self.buffers, self.weights)
         )
-        self.fused_targets = list(targets)
-        self.fused_buffers = list(buffers)
 
-    def step(self, rule: Rule) -> None:
-        if rule.threshold == 0 or not self.fused:
+    def step(self, rule: Rule, directions: list[list[Tensor]]) -> None:
+        """Descend and shrink, slab by slab, along the `directions` that this block has prepared."""
+        if not directions:
             self._descend(rule)
             for slab in self.slabs:
                 slab.shrink(rule)
             return
-        work = zip(self.slabs, self.fused_targets, self._directions(rule), self.fused_buffers, strict=True)
-        for slab, targets, directions, buffers in work:
+        work = zip(self.slabs, self.fused_targets, directions, self.fused_buffers, self.fused_weights, strict=True)
+        for slab, targets, gradients, buffers, weights in work:
+            if rule.weight_decay and rule.dual:  # the decay pulls at w, but v descends
+                gradients = torch._foreach_add(gradients, weights, alpha=rule.weight_decay)
             torch._fused_sgd_(
                 targets,
-                directions,
+                gradients,
                 buffers,
                 weight_decay=0.0 if rule.dual else rule.weight_decay,
                 momentum=rule.momentum,
@@ -100,6 +101,18 @@ class Block:
             )
             slab.shrink(rule)
 
+    def directions(self, rule: Rule) -> list[list[Tensor]]:
+        """The gradients for the fused kernel, slab by slab; none where torch's own arithmetic has to do."""
+        if rule.threshold == 0 or not self.fused:
+            return []
+        gradients: list[Tensor] = [parameter.grad for parameter in self.parameters]  # type: ignore[misc]
+        if [gradient.stride() for gradient in gradients] != self.strides:
+            gradients = [
+                torch.empty_like(target).copy_(gradient)
+                for target, gradient in zip(self.targets, gradients, strict=True)
+            ]
+        return self._cut(self._in_memory_order(gradients))
+
     def _descend(self, rule: Rule) -> None:
         """One step of SGD in the very arithmetic of torch.optim.SGD."""
         directions = [parameter.grad for parameter in self.parameters]
@@ -110,18 +123,6 @@ class Block:
             torch._foreach_add_(self.buffers, directions)  # type: ignore[arg-type]
             directions = self.buffers  # type: ignore[assignment]
         torch._foreach_add_(self.targets, directions, alpha=-rule.lr)  # type: ignore[arg-type]
-
-    def _directions(self, rule: Rule) -> list[list[Tensor]]:
-        """What the fused kernel subtracts from each slab."""
-        directions: list[Tensor] = [parameter.grad for parameter in self.parameters]  # type: ignore[misc]
-        if [direction.stride() for direction in directions] != self.strides:
-            directions = [
-                torch.empty_like(target).copy_(direction)
-                for target, direction in zip(self.targets, directions, strict=True)
-            ]
-        if rule.weight_decay and rule.dual:  # the decay pulls at w, but v descends
-            directions = torch._foreach_add(directions, self.weights, alpha=rule.weight_decay)  # type: ignore[assignment]
-        return self._cut(self._in_memory_order(directions))
 
     def _cut(self, tensors: list[Tensor]) -> list[list[Tensor]]:
         """The tensors for the descent of each slab; what is small beside a large weight goes with the first slab."""

@@ -84,7 +84,6 @@ def _make_room(wiring: Wiring) -> None:
 )
 def list_experiments(
     wiring: Wired,
-    response: Response,
     state: Annotated[State | None, Query(description="only those in this state")] = None,
     search: Annotated[
         str | None, Query(max_length=120, pattern=r"^[^\x00-\x1f]*$", description="part of a name", examples=["digits"])
@@ -98,9 +97,12 @@ def list_experiments(
     except BadCursor as error:
         message = "is no cursor of this server: use `next` of the page before"
         raise invalid([{"loc": ("query", "cursor"), "type": "cursor", "msg": message, "input": cursor}]) from error
+    found = ExperimentPage(items=[summary(row) for row in page.items], next=page.after)
+    # As bytes, since FastAPI would validate every row once more.
+    response = Response(found.model_dump_json(), media_type="application/json")
     if page.after is not None:
         response.headers["Link"] = f'</api/experiments?cursor={page.after}&limit={limit}>; rel="next"'
-    return ExperimentPage(items=[summary(row) for row in page.items], next=page.after)
+    return response
 
 
 @router.get("/experiments/{id}", response_model=Experiment, responses=problems(404))

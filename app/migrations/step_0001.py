@@ -32,6 +32,7 @@ sa.Table(
     sa.Column("deleted", sa.Boolean, nullable=False),
     sa.Column("conductor", sa.String(64)),
     sa.Index("valley_experiments_state", "deleted", "state", "number"),
+    sa.Index("valley_experiments_number", "deleted", "number"),
     sqlite_autoincrement=True,
 )
 sa.Table(

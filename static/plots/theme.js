@@ -8,7 +8,6 @@ export const OUTLINE = 'rgba(12,14,18,0.75)';
 export const CONFIG = {
   displaylogo: false,
   showSendToCloud: false,
-  showLink: false,
   plotlyServerURL: '',
   responsive: false,
   doubleClick: false,

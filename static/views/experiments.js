@@ -38,13 +38,13 @@ export default function mount(root, context) {
   const state = select('State', [['', 'all states'], ...STATES.map((name) => [name, name])], (value) => store.set({ state: value }, { replace: false }));
   const order = select('Order', Object.entries(ORDERS).map(([name, [words]]) => [name === 'newest' ? '' : name, words]), (value) => store.set({ sort: value }, { replace: false }));
   const compare = element('button', { type: 'button', disabled: true, onclick: () => navigate('/compare', { ids: [...chosen].join(',') }) }, 'Compare');
+  const begin = element('a.button.primary', { href: '/new' }, icon('plus'), 'New experiment');
   const list = element('ul.experiments', { 'aria-label': 'Experiments' });
   const more = element('button', { type: 'button', hidden: true, onclick: () => { limit = Math.min(200, limit + PAGE); polling.now(); } }, 'Show more');
   const about = element('div.about');
   const filters = element('div.filters', {}, search, state.node, order.node);
   root.append(element('div.page', {},
-    element('div.head', {}, element('h1', { tabIndex: -1 }, 'Experiments'), compare,
-      element('a.button.primary', { href: '/new' }, icon('plus'), 'New experiment')),
+    element('div.head', {}, element('h1', { tabIndex: -1 }, 'Experiments'), compare, begin),
     filters, about, list, more));
   list.append(...skeletons());
 
@@ -101,6 +101,7 @@ export default function mount(root, context) {
     const nothing = sorted.length === 0;
     filters.hidden = nothing && !filtered;
     compare.hidden = nothing && !filtered;
+    begin.hidden = nothing && !filtered;
     list.hidden = nothing;
     if (!nothing) about.replaceChildren();
     else if (filtered) about.replaceChildren(element('p.soft', {}, 'No experiment fits. ', element('a', { href: '/' }, 'Show all')));

@@ -235,9 +235,7 @@ def test_nothing_is_sent_to_plotlys_cloud(page: Page) -> None:
     plots = page.locator(".plot:visible").all()
     assert len(plots) == 6
     for plot in plots:
-        assert plot.evaluate(
-            "({ _context }) => [_context.showSendToCloud, _context.showLink, _context.plotlyServerURL]"
-        ) == [False, False, ""]
+        assert plot.evaluate("({ _context }) => [_context.showSendToCloud, _context.plotlyServerURL]") == [False, ""]
     assert page.locator(".modebar-btn").count() == 0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Server
+from tests.browser.conftest import LONG_PATIENCE, Server
 
 LONG = {"training": {"epochs": 2000, "batch_size": 8}}
 
@@ -23,7 +23,7 @@ def test_an_empty_list_offers_the_demo_in_one_click(own_server: Server, open_pag
     expect(picture).to_be_visible()
     assert picture.evaluate("image => image.complete && image.naturalWidth > 0")
     page.get_by_role("button", name="Run the demo").click()
-    page.wait_for_url(re.compile(r"/experiments/[0-9a-f]{16}"))
+    page.wait_for_url(re.compile(r"/experiments/[0-9a-f]{16}"), timeout=LONG_PATIENCE)
     (item,) = own_server.client.experiments()
     assert item["name"] == "digits"
 

@@ -12,13 +12,17 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Server
+from tests.browser.conftest import LONG_PATIENCE, Server
 
 REFUSED = r"status of 422"
 
 
 def field(page: Page, path: str) -> Any:
     return page.locator(f'.field[data-path="{path}"]')
+
+
+def wait_for_cost(page: Page) -> None:
+    expect(page.get_by_text("on one core").first).to_be_visible(timeout=LONG_PATIENCE)
 
 
 def spec_on_screen(page: Page) -> dict[str, Any]:
@@ -45,10 +49,10 @@ def shrink(page: Page) -> None:
 
 def test_the_demo_is_submitted_by_clicking(server: Server, open_page: Any) -> None:
     page = open_page(server, "/new")
-    expect(page.get_by_text("on one core").first).to_be_visible()
+    wait_for_cost(page)
     shrink(page)
     page.get_by_role("button", name="Run it").click()
-    page.wait_for_url(re.compile(r"/experiments/[0-9a-f]{16}"))
+    page.wait_for_url(re.compile(r"/experiments/[0-9a-f]{16}"), timeout=LONG_PATIENCE)
     made = server.client.experiment(page.url.rsplit("/", 1)[-1].partition("?")[0])
     assert made["name"] == "by clicking"
     assert made["spec"]["model"] == {"name": "cnn", "channels": [4, 8], "hidden": 16}
@@ -77,6 +81,7 @@ def test_the_form_has_every_field_of_the_servers_schema_with_its_explanation(ser
 def test_the_cost_and_the_reach_of_the_threshold_follow_what_is_typed(server: Server, open_page: Any) -> None:
     page = open_page(server, "/new?recipe=digits")
     reach = page.locator('.reach[data-minimum="altsdp"]')
+    wait_for_cost(page)
     expect(reach).to_contain_text("groups will become zero")
     told = server.client.post("/api/estimate", {"recipe": "digits"})["minima"]["altsdp"]
     expect(reach).to_contain_text(f"{told['reach']:.3g}")
@@ -99,7 +104,7 @@ def test_errors_of_the_server_stand_at_their_fields(server: Server, open_page: A
     field(page, "training.lr").locator("input").fill("0.1")
     field(page, "planes.valley.resolution").locator("input").fill("9")
     expect(page.locator(".wrong:visible")).to_have_count(0)
-    expect(page.get_by_text("on one core").first).to_be_visible()
+    wait_for_cost(page)
 
 
 def test_an_error_in_a_hidden_setting_opens_it(server: Server, open_page: Any) -> None:
