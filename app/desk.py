@@ -33,6 +33,7 @@ class Desk:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self._child: Child | None = None
+        self.used = False
 
     @property
     def warm(self) -> bool:
@@ -42,6 +43,7 @@ class Desk:
         """Start the child, which then loads torch by itself."""
         if self._child is None:
             self._child = Child(environment=self._environment)
+            self.used = False
 
     def clear(self) -> None:
         """End an idle child, and give its memory back."""
@@ -57,6 +59,7 @@ class Desk:
         """
         self.warm_up()
         assert self._child is not None
+        self.used = True
         try:
             self._child.start(assignment)
         except OSError:

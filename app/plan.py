@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 
-from landscape.tiles import Tile, tiles
-
 from app.cost import tile_points
 from app.spec import Spec
 from landscape.records import line_name
+from landscape.tiles import Tile, tiles
 
 
 class Kind(StrEnum):

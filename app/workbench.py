@@ -7,7 +7,6 @@ from functools import lru_cache
 from pathlib import Path
 
 import torch
-from landscape.evaluation import Evaluator
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -15,6 +14,7 @@ from app.experiment import WORK
 from app.spec import Spec
 from landscape import Bezier, Plane, PolyChain, flatten
 from landscape.curves import Curve
+from landscape.evaluation import Evaluator
 from training import Dataset, build_model, load_dataset
 from training.checkpoints import Checkpoint, load_checkpoint, read_checkpoint
 

@@ -41,6 +41,7 @@ T = TypeVar("T")
 NICENESS = 10
 _CANCEL_PATIENCE = 1.0
 _LEAVE_PATIENCE = 8.0
+_FRESH_SECONDS = 60.0
 _WARM_SECONDS = 900.0
 _GREET_SECONDS = 10.0
 
@@ -202,10 +203,20 @@ class Worker:
         return Assignment(task, spec, directory, self._settings.data, checkpoints)
 
     def _rest(self) -> None:
-        """Give the child's memory back after a long time without work; the next task starts a new one."""
-        if self._desk.warm and not self._at_work and time.monotonic() - self._idle_since > _WARM_SECONDS:
-            with self._at_desk:
+        """Give back memory that nobody needs.
+
+        After a minute without work a new child takes the place of the one that has data sets and networks of past
+        experiments in it; it has torch loaded, so the next task still starts at once. After a long time it ends, too.
+        """
+        idle = time.monotonic() - self._idle_since
+        if self._at_work or not self._desk.warm or idle < _FRESH_SECONDS:
+            return
+        with self._at_desk:
+            if idle > _WARM_SECONDS:
                 self._desk.clear()
+            elif self._desk.used:
+                self._desk.clear()
+                self._desk.warm_up()
 
     def _greet(self) -> None:
         with suppress(Stopped):

@@ -11,9 +11,10 @@ from torch import Tensor
 
 from training.groups import group_dims
 
-# Slabs of about this many weights stay in cache between descent, norms and scaling. Smaller ones would fit a closer
-# cache, but each slab also costs its calls.
-SLAB = 1 << 19
+# Slabs of about this many weights are still in cache when their norms are taken; so many slabs are scaled at once, a
+# compromise between what is still in cache and the number of calls.
+SLAB = 1 << 18
+SLABS_SCALED_AT_ONCE = 4
 _FUSED_DEVICES = ("cpu", "cuda")
 
 
@@ -56,10 +57,12 @@ class Layer:
 
 
 class Block:
-    """Small layers as one slab, or a large layer as several, under the rule of parameter group `rule`."""
+    """Small layers as one slab, or a large layer as several of `each` rows, under the rule of parameter group `rule`."""
 
-    def __init__(self, rule: int, layers: Sequence[Layer], each: int, scratch: tuple[Tensor, Tensor]) -> None:
+    def __init__(self, rule: int, layers: Sequence[Layer], each: int, span: int, scratch: tuple[Tensor, Tensor]) -> None:
         self.rule = rule
+        self.each = each
+        self.rows = max(layer.rows for layer in layers)
         self.parameters = [member for layer in layers for member in layer.members]
         self.weights = [weight for layer in layers for weight in layer.weights]
         self.targets = [target for layer in layers for target in layer.targets]
@@ -67,39 +70,23 @@ class Block:
         self.strides = [target.stride() for target in self.targets]
         self.orders = [_memory_order(target) for target in self.targets]
         self.fused = layers[0].kind[1].type in _FUSED_DEVICES and None not in self.orders
-        self.each = each
-        rows = max(layer.rows for layer in layers)
-        cuts = [slice(start, start + each) for start in range(0, rows, max(each, 1))] if each < rows else [None]
-        self.slabs = [Slab(layers, cut, scratch) for cut in cuts]
-        self.fused_targets, self.fused_buffers, self.fused_weights = (
-            self._cut(self._in_memory_order(tensors)) if tensors else [[]] * len(cuts)
-            for tensors in (self.targets, self.buffers, self.weights)
-        )
-
-    def step(self, rule: Rule, directions: list[list[Tensor]]) -> None:
-        """Descend and shrink, slab by slab, along the `directions` that this block has prepared."""
-        if not directions:
-            self._descend(rule)
-            for slab in self.slabs:
-                slab.shrink(rule)
-            return
-        work = zip(self.slabs, self.fused_targets, directions, self.fused_buffers, self.fused_weights, strict=True)
-        for slab, targets, gradients, buffers, weights in work:
-            if rule.weight_decay and rule.dual:  # the decay pulls at w, but v descends
-                gradients = torch._foreach_add(gradients, weights, alpha=rule.weight_decay)
-            torch._fused_sgd_(
-                targets,
-                gradients,
-                buffers,
-                weight_decay=0.0 if rule.dual else rule.weight_decay,
-                momentum=rule.momentum,
-                lr=rule.lr,
-                dampening=0.0,
-                nesterov=False,
-                maximize=False,
-                is_first_step=False,
+        self.slabs = [
+            Slab(targets, buffers, weights)
+            for targets, buffers, weights in zip(
+                self._cut(self._in_memory_order(self.targets)),
+                self._cut(self._in_memory_order(self.buffers)),
+                self._cut(self._in_memory_order(self.weights)),
+                strict=True,
             )
-            slab.shrink(rule)
+        ]
+        for start in range(0, self.rows, max(span, 1)):
+            shrinkage = Shrinkage(layers, slice(start, start + span) if span < self.rows else None, scratch)
+            first = start // max(each, 1)
+            among = self.slabs[first : first + -(-span // max(each, 1))]
+            for index, slab in enumerate(among):
+                cut = slice(index * each, (index + 1) * each) if len(among) > 1 else None
+                slab.measured = shrinkage.leads(cut)
+            among[-1].shrinkage = shrinkage
 
     def directions(self, rule: Rule) -> list[list[Tensor]]:
         """The gradients for the fused kernel, slab by slab; none where torch's own arithmetic has to do."""
@@ -112,6 +99,17 @@ class Block:
                 for target, gradient in zip(self.targets, gradients, strict=True)
             ]
         return self._cut(self._in_memory_order(gradients))
+
+    def step(self, rule: Rule, directions: list[list[Tensor]]) -> None:
+        """Descend and shrink along the `directions` that this block has prepared."""
+        if directions:
+            for slab, gradients in zip(self.slabs, directions, strict=True):
+                slab.descend(rule, gradients)
+                slab.shrink(rule)
+            return
+        self._descend(rule)
+        for slab in self.slabs:
+            slab.shrink(rule)
 
     def _descend(self, rule: Rule) -> None:
         """One step of SGD in the very arithmetic of torch.optim.SGD."""
@@ -126,8 +124,10 @@ class Block:
 
     def _cut(self, tensors: list[Tensor]) -> list[list[Tensor]]:
         """The tensors for the descent of each slab; what is small beside a large weight goes with the first slab."""
-        if len(self.slabs) == 1:
+        if self.each >= self.rows:
             return [tensors]
+        if not tensors:
+            return [[] for _ in range(0, self.rows, self.each)]
         first, *others = tensors[0].split(self.each)
         return [[first, *tensors[1:]], *([other] for other in others)]
 
@@ -137,16 +137,50 @@ class Block:
 
 
 class Slab:
-    """Some rows of the tensors of a block, as views, with their norms and scales.
+    """What descends in one pass; its norms are taken while it is in cache, and the last of a few slabs has all shrunk."""
 
-    Companions (bias, γ, β) are shaped to broadcast against the norms.
-    """
+    measured: list[tuple[Tensor, tuple[int, ...], Tensor]]
+    shrinkage: Shrinkage | None = None
+
+    def __init__(self, targets: list[Tensor], buffers: list[Tensor], weights: list[Tensor]) -> None:
+        self.targets = targets
+        self.buffers = buffers
+        self.weights = weights
+
+    def descend(self, rule: Rule, gradients: list[Tensor]) -> None:
+        if rule.weight_decay and rule.dual:  # the decay pulls at w, but v descends
+            gradients = torch._foreach_add(gradients, self.weights, alpha=rule.weight_decay)  # type: ignore[assignment]
+        torch._fused_sgd_(
+            self.targets,
+            gradients,
+            self.buffers,
+            weight_decay=0.0 if rule.dual else rule.weight_decay,
+            momentum=rule.momentum,
+            lr=rule.lr,
+            dampening=0.0,
+            nesterov=False,
+            maximize=False,
+            is_first_step=False,
+        )
+
+    def shrink(self, rule: Rule) -> None:
+        for lead, dims, norms in self.measured:
+            if dims:
+                torch.linalg.vector_norm(lead, dim=dims, keepdim=True, out=norms)
+            else:
+                torch.abs(lead, out=norms)
+        if self.shrinkage is not None:
+            self.shrinkage.apply(rule)
+
+
+class Shrinkage:
+    """w_i = (1 - g/||u_i||)_+ u_i on some rows of a block's layers; companions (bias, γ, β) broadcast against the norms."""
 
     def __init__(self, layers: Sequence[Layer], cut: slice | None, scratch: tuple[Tensor, Tensor]) -> None:
         self.weights: list[Tensor] = []
         self.targets: list[Tensor] = []
         self.scales_of_targets: list[Tensor] = []
-        self.measured: list[tuple[Tensor, list[Tensor], tuple[int, ...], Tensor, Tensor]] = []
+        self.layers: list[tuple[Tensor, list[Tensor], tuple[int, ...], Tensor, Tensor]] = []
         count = 0
         for layer in layers:
             if layer.dims is None:
@@ -159,25 +193,25 @@ class Slab:
             self.weights += weights
             self.targets += targets
             self.scales_of_targets += [scales] * len(targets)
-            self.measured.append((targets[0], targets[1:], layer.dims, norms, scales))
+            self.layers.append((targets[0], targets[1:], layer.dims, norms, scales))
         self.norms, self.scales = (memory[:count] for memory in scratch)
         self.one = torch.ones((), dtype=self.norms.dtype, device=self.norms.device)
 
-    def shrink(self, rule: Rule) -> None:
-        """w_i = (1 - g/||u_i||)_+ u_i for all groups; a group of norm 0 gets (1 - ∞)_+ = 0."""
-        if not self.measured:
+    def leads(self, cut: slice | None) -> list[tuple[Tensor, tuple[int, ...], Tensor]]:
+        """Weights of some of these rows, and where their norms belong."""
+        return [(*_pieces([lead], cut), dims, *_pieces([norms], cut)) for lead, _, dims, norms, _ in self.layers]
+
+    def apply(self, rule: Rule) -> None:
+        """Shrink, given the norms of the weights alone; a group of norm 0 gets (1 - ∞)_+ = 0."""
+        if not self.layers:
             return
         if rule.threshold == 0:
             if rule.dual:
                 torch._foreach_copy_(self.weights, self.targets)
             return
-        for lead, companions, dims, norms, scales in self.measured:
-            if dims:
-                torch.linalg.vector_norm(lead, dim=dims, keepdim=True, out=norms)
-                for companion in companions:
-                    torch.hypot(norms, companion, out=norms)
-            else:
-                torch.abs(lead, out=norms)
+        for _, companions, _, norms, scales in self.layers:
+            for companion in companions:
+                torch.hypot(norms, companion, out=norms)
             if rule.floor:
                 scales.copy_(_floored(norms, rule))
         if not rule.floor:
@@ -203,9 +237,10 @@ def plan(groups: Sequence[dict[str, Any]], rules: Sequence[Rule], state: Any) ->
     blocks = []
     for index, layers in gathered:
         size, rows = sum(layer.size for layer in layers), max(layer.rows for layer in layers)
-        # The floor looks at all groups of a layer at once, so such a layer is one slab.
-        each = rows if rules[index].floor or size <= SLAB else max(1, SLAB * rows // size)
-        needed = sum(min(each, layer.rows) * layer.groups_a_row for layer in layers)
+        each = rows if size <= SLAB else max(1, SLAB * rows // size)
+        # The floor looks at all groups of a layer at once.
+        span = rows if rules[index].floor else SLABS_SCALED_AT_ONCE * each
+        needed = sum(min(span, layer.rows) * layer.groups_a_row for layer in layers)
         kind = layers[0].kind
         if kind not in scratch or len(scratch[kind][0]) < needed:
             dtype, device = kind
@@ -213,8 +248,8 @@ def plan(groups: Sequence[dict[str, Any]], rules: Sequence[Rule], state: Any) ->
                 torch.empty(needed, dtype=dtype, device=device),
                 torch.empty(needed, dtype=dtype, device=device),
             )
-        blocks.append((index, layers, each))
-    return [Block(index, layers, each, scratch[layers[0].kind]) for index, layers, each in blocks]
+        blocks.append((index, layers, each, span))
+    return [Block(index, layers, each, span, scratch[layers[0].kind]) for index, layers, each, span in blocks]
 
 
 def _fits(layer: Layer, rule: Rule, block: tuple[int, list[Layer]], rules: Sequence[Rule]) -> bool:

@@ -58,7 +58,7 @@ Submission = Annotated[
 _TINY: Final[dict[str, Any]] = {
     "name": "tiny",
     "dataset": "digits",
-    "model": {"name": "cnn", "channels": [4, 8], "hidden": 16},
+    "model": {"name": "cnn", "channels": [16, 32], "hidden": 128},
     "training": {"epochs": 2, "batch_size": 64},
     "minima": {"sgd": {"optimizer": "sgd"}, "altsdp": {"optimizer": "altsdp", "target": 0.8}},
     "planes": {"valley": {"through": ["sgd", "altsdp", "valley.bend"], "resolution": 9, "complete": "random"}},

@@ -39,10 +39,13 @@ def test_a_recipe_takes_overrides_under_their_name_or_beside_it(bare: Server, bo
 
 
 def test_an_override_of_another_model_leaves_none_of_the_old_options(bare: Server) -> None:
-    body = {"recipe": "digits", "overrides": {"model": {"name": "mlp", "hidden": [300, 100]}, "minima": {"control": None}}}
-    body["overrides"]["curves"] = {"contrast": None}  # type: ignore[index]
-    body["overrides"]["planes"] = {"basins": None}  # type: ignore[index]
-    row = bare.client.post("/api/experiments", json=body).json()
+    overrides: dict[str, Any] = {
+        "model": {"name": "mlp", "hidden": [300, 100]},
+        "minima": {"control": None},
+        "curves": {"contrast": None},
+        "planes": {"basins": None},
+    }
+    row = bare.client.post("/api/experiments", json={"recipe": "digits", "overrides": overrides}).json()
     assert row["spec"]["model"] == {"name": "mlp", "hidden": [300, 100]}
     assert row["minima"] == ["sgd", "altsdp"]
 
@@ -173,7 +176,7 @@ def test_a_network_that_cannot_be_built_is_refused(bare: Server) -> None:
         (b'{"name": "\\ud800", "minima": {"a": {}}}', {"content-type": "application/json"}, 422, "invalid"),
         (b'{"seed": NaN, "minima": {"a": {"lr": Infinity}}}', {"content-type": "application/json"}, 422, "invalid"),
         (b'{"seed": 1e999, "minima": {"a": {}}}', {"content-type": "application/json"}, 422, "invalid"),
-        (b'{"seed": ' + b"9" * 5000 + b', "minima": {"a": {}}}', {"content-type": "application/json"}, 400, "bad-request"),
+        (b'{"seed": ' + b"9" * 5000 + b"}", {"content-type": "application/json"}, 400, "bad-request"),
     ],
 )
 def test_what_is_no_spec_at_all_is_refused_in_the_same_form(

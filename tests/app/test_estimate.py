@@ -39,9 +39,7 @@ SCHEDULES: list[dict[str, Any]] = [
 def test_the_sum_over_epochs_is_the_sum_over_steps(
     epochs: int, steps: int, mu: float, momentum: float, mode: Mode, schedule: dict[str, Any]
 ) -> None:
-    run = Training(
-        optimizer="altsdp", epochs=epochs, mu=mu, momentum=momentum, mode=mode, schedule=schedule, c=1e-3
-    )
+    run = Training(optimizer="altsdp", epochs=epochs, mu=mu, momentum=momentum, mode=mode, schedule=schedule, c=1e-3)
     assert accumulated(run, steps, 1e-3) == pytest.approx(run.reach(steps), rel=1e-9)
 
 

@@ -163,10 +163,15 @@ def test_one_failed_minimum_does_not_lose_the_others(cluster: Cluster, tmp_path:
     experiment = cluster.submit(spec)
     row = cluster.wait(experiment, "failed")
     assert "train:broken: " in str(row.error)
+    assert "not run, since they need it: line:sgd-broken" in str(row.error)
     landscape = Landscape.open(cluster.directory(experiment) / "landscape.h5")
     assert list(landscape.minima) == ["sgd", "altsdp"]
+    assert landscape.planes["valley"].complete
     assert "valley" in landscape.curves
     assert "sgd-altsdp" in landscape.lines
+    assert landscape.verdict is not None
+    assert landscape.verdict["control"] is None
+    assert row.verdict_kind == landscape.verdict["kind"]
     assert (cluster.directory(experiment) / "report.html").is_file()
 
 
@@ -232,6 +237,17 @@ def test_a_damaged_landscape_is_set_aside_and_computed_again(cluster: Cluster, u
     assert_same_results(undisturbed, cluster.directory(experiment))
 
 
+def test_a_missing_checkpoint_is_trained_again(cluster: Cluster, undisturbed: Path) -> None:
+    experiment = cluster.submit(TINY)
+    cluster.until(lambda: (cluster.directory(experiment) / "work" / "curve-valley.safetensors").exists())
+    cluster.call("cancel", experiment=experiment)
+    cluster.until(lambda: cluster.get(experiment).state == "cancelled")
+    (cluster.directory(experiment) / "sgd.safetensors").unlink()
+    cluster.call("retry", experiment=experiment)
+    cluster.wait(experiment, "done")
+    assert_same_results(undisturbed, cluster.directory(experiment))
+
+
 def test_earlier_experiments_go_first(cluster: Cluster) -> None:
     first, second = cluster.submit(LONG), cluster.submit(LONG)
     cluster.until(lambda: cluster.task(second, "train:sgd") is not None)
@@ -273,32 +289,61 @@ def test_the_same_code_runs_on_postgres(tmp_path: Path, undisturbed: Path) -> No
         cluster.close()
 
 
+def test_clocks_that_are_set_do_no_harm(tmp_path: Path, undisturbed: Path) -> None:
+    """The clock of each process jumps by a day, forth and back, every half second."""
+    jumping = (
+        "import time; real = time.time; "
+        "time.time = lambda: real() + 86400 * (int(2 * real()) % 2); "
+        "time.time_ns = lambda: int(1e9 * time.time())"
+    )
+    cluster = Cluster(tmp_path, preamble=jumping)
+    try:
+        cluster.start(workers=2)
+        experiment = cluster.submit(TINY)
+        cluster.until(lambda: cluster.get(experiment).state == "running")
+        cluster.kill_worker(0)
+        cluster.start_workers(1)
+        cluster.wait(experiment, "done")
+        assert_same_results(undisturbed, cluster.directory(experiment))
+    finally:
+        cluster.close()
+
+
 def test_a_disk_in_trouble_fails_the_experiment_clearly_and_retry_helps(tmp_path: Path, undisturbed: Path) -> None:
-    """In a mount namespace of its own the experiments lie on a small disk; the database lies elsewhere."""
-    disk = tmp_path / "experiments"
-    disk.mkdir()
-    mount = f'mount -t tmpfs -o size=24m tmpfs {disk} && exec "$@"'
-    cluster = Cluster(tmp_path, prefix=("unshare", "-rm", "sh", "-c", mount, "sh"))
-    troubles = {
-        "No space left": (f"dd if=/dev/zero of={disk}/ballast bs=4k || true", f"rm {disk}/ballast"),
-        "Read-only file system": (f"mount -o remount,ro {disk}", f"mount -o remount,rw {disk}"),
-    }
+    """In a mount namespace of its own all that the service has, its database included, lies on a small disk."""
+    home = tmp_path / "home"
+    home.mkdir()
+    mount = f'mount -t tmpfs -o size=32m tmpfs {home} && exec "$@"'
+    cluster = Cluster(home, prefix=("unshare", "-rm", "sh", "-c", mount, "sh"))
     try:
         cluster.start_api()
         assert cluster.api is not None
-        inside = ("nsenter", f"--target={cluster.api.pid}", "--user", "--preserve-credentials", "--mount")
-        cluster.prefix = inside
+        cluster.look_into(Path(f"/proc/{cluster.api.pid}/root{home}"))
+        cluster.prefix = ("nsenter", f"--target={cluster.api.pid}", "--user", "--preserve-credentials", "--mount")
         cluster.start_workers(1)
-        for message, (spoil, mend) in troubles.items():
-            subprocess.run([*inside, "sh", "-c", spoil], check=True, capture_output=True)
-            experiment = cluster.submit(TINY)
-            row = cluster.wait(experiment, "failed")
-            assert message in str(row.error)
-            subprocess.run([*inside, "sh", "-c", mend], check=True, capture_output=True)
+
+        def inside(command: str) -> None:
+            subprocess.run([*cluster.prefix, "sh", "-c", command], check=True, capture_output=True)
+
+        def retry(experiment: str) -> None:
             cluster.call("retry", experiment=experiment)
             cluster.wait(experiment, "done")
-            copy = tmp_path / experiment
-            subprocess.run([*inside, "cp", "-r", disk / experiment, copy], check=True)
-            assert_same_results(undisturbed, copy)
+            inside(f"cp -r {home}/experiments/{experiment} {tmp_path}/")
+            assert_same_results(undisturbed, tmp_path / experiment)
+
+        experiment = cluster.submit(TINY)
+        inside(f"dd if=/dev/zero of={home}/ballast bs=4k || true")
+        with pytest.raises(RuntimeError, match="full"):
+            cluster.submit(TINY)
+        time.sleep(3.0)  # not even the database can be written
+        inside(f"truncate --size=-2M {home}/ballast")  # now it can, and a report cannot
+        assert "No space left" in str(cluster.wait(experiment, "failed").error)
+        inside(f"rm {home}/ballast")
+        retry(experiment)
+        inside(f"mount --bind -o ro {home}/experiments {home}/experiments")
+        experiment = cluster.submit(TINY)
+        assert "Read-only file system" in str(cluster.wait(experiment, "failed").error)
+        inside(f"umount {home}/experiments")
+        retry(experiment)
     finally:
         cluster.close()

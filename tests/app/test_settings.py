@@ -18,7 +18,8 @@ def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_options_come_before_the_environment_before_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "valley.toml").write_text('port = 1\nworkers = 1\nmax_epochs = 11\nhosts = ["toml"]\nlog_level = "ERROR"\n')
+    lines = ("port = 1", "workers = 1", "max_epochs = 11", 'hosts = ["toml"]', 'log_level = "ERROR"')
+    (tmp_path / "valley.toml").write_text("\n".join(lines))
     (tmp_path / ".env").write_text("VALLEY_PORT=2\nVALLEY_WORKERS=2\nVALLEY_MAX_EPOCHS=12\nUNRELATED=1\n")
     monkeypatch.setenv("VALLEY_PORT", "3")
     monkeypatch.setenv("VALLEY_WORKERS", "3")
@@ -65,8 +66,10 @@ def test_a_wrong_setting_is_named(tmp_path: Path, file: str, words: list[str]) -
 
 @pytest.mark.parametrize(
     ("host", "loopback"),
-    [("127.0.0.1", True), ("127.1.2.3", True), ("::1", True), ("localhost", True)]
-    + [("0.0.0.0", False), ("::", False), ("192.168.1.2", False), ("valley.example", False)],
+    [
+        *((host, True) for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost")),
+        *((host, False) for host in ("0.0.0.0", "::", "192.168.1.2", "valley.example")),
+    ],
 )
 def test_loopback_is_what_only_this_machine_reaches(tmp_path: Path, host: str, loopback: bool) -> None:
     found = Settings.load(home=tmp_path, host=host)

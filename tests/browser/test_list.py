@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import LONG_PATIENCE, Server
@@ -104,3 +105,22 @@ def test_two_ticked_experiments_can_be_compared(
     page.get_by_role("checkbox", name="Compare finished too").check()
     page.get_by_role("button", name="Compare 2").click()
     page.wait_for_url(re.compile(rf"/compare\?ids={finished},{finished_too}"))
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_every_control_of_a_row_can_be_hit_at_every_width(
+    server: Server, finished: str, open_page: Any, width: int
+) -> None:
+    assert finished
+    page = open_page(server, "/?search=finished", width=width)
+    found = row(page, "finished")
+    found.get_by_role("checkbox").check()
+    found.get_by_role("button", name="Delete finished", exact=True).click()
+    page.get_by_role("button", name="Keep it").click()
+    boxes = [
+        found.locator(part).bounding_box() for part in (".tick input", "canvas", "h2 a", ".how", ".actions-of-row")
+    ]
+    for index, a in enumerate(boxes):
+        for b in boxes[index + 1 :]:
+            apart = a["x"] + a["width"] <= b["x"] or b["x"] + b["width"] <= a["x"]
+            assert apart or a["y"] + a["height"] <= b["y"] or b["y"] + b["height"] <= a["y"], (a, b)

@@ -14,8 +14,8 @@ from tests.browser.test_experiment import idle
 # A lost connection and what was not ready yet are noted by the browser itself, not by the page.
 LOST = r"ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|Failed to load resource|ERR_NETWORK|502|503"
 FINE = {
-    "valley": {"through": ["sgd", "altsdp", "valley.bend"], "resolution": 65},
-    "basins": {"through": ["sgd", "altsdp", "control"], "resolution": 65},
+    "valley": {"through": ["sgd", "altsdp", "valley.bend"], "resolution": 33},
+    "basins": {"through": ["sgd", "altsdp", "control"], "resolution": 33},
 }
 PATIENCE = 240_000
 MEGABYTE = 2**20
@@ -36,7 +36,7 @@ def watch(page: Page) -> None:
     )
 
 
-def test_training_surface_and_verdict_appear_by_themselves(open_page: Any, own_server: Server) -> None:
+def test_training_surface_and_verdict_appear_by_themselves(own_server: Server, open_page: Any) -> None:
     experiment = own_server.submit(name="live", planes=FINE, training={"epochs": 8, "batch_size": 64})
     page = open_page(own_server, f"/experiments/{experiment}")
     expect(page.locator(".verdict")).to_contain_text("No verdict yet", timeout=PATIENCE)
@@ -56,7 +56,7 @@ def test_training_surface_and_verdict_appear_by_themselves(open_page: Any, own_s
     )
 
 
-def test_a_killed_server_is_waited_for_and_caught_up_with(open_page: Any, own_server: Server) -> None:
+def test_a_killed_server_is_waited_for_and_caught_up_with(own_server: Server, open_page: Any) -> None:
     experiment = own_server.submit(name="interrupted", training={"epochs": 20, "batch_size": 64})
     page = open_page(own_server, f"/experiments/{experiment}")
     page.guard.expect(LOST)
@@ -71,7 +71,7 @@ def test_a_killed_server_is_waited_for_and_caught_up_with(open_page: Any, own_se
     assert own_server.client.experiment(experiment)["state"] == "done"
 
 
-def test_memory_stays_where_it_is_while_tiles_arrive(open_page: Any, own_server: Server) -> None:
+def test_memory_stays_where_it_is_while_tiles_arrive(own_server: Server, open_page: Any) -> None:
     """By default over one experiment of about a minute; VALLEY_DRILL_MINUTES makes it a drill."""
     deadline = time.monotonic() + 60 * float(os.environ.get("VALLEY_DRILL_MINUTES", "0"))
     experiment = own_server.submit(name="long", planes=FINE)

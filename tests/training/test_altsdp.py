@@ -259,7 +259,7 @@ def test_transposed_and_strided_weights_are_thresholded_by_their_rows() -> None:
 
 
 @pytest.mark.parametrize("floor", [0.2, 0.5, 0.7])
-@pytest.mark.parametrize("slab", [1, 1 << 20])
+@pytest.mark.parametrize("slab", [1, 70, 1 << 20])
 @pytest.mark.parametrize("mode", MODES)
 def test_floor_lowers_the_threshold_of_a_layer(
     mode: str, slab: int, floor: float, monkeypatch: pytest.MonkeyPatch
