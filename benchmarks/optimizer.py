@@ -4,8 +4,8 @@
     python benchmarks/optimizer.py --check    # the same, and exit status 1 where a ratio is above its limit
 
 Both sides run in turns on one thread, in short chunks of CPU seconds, so that whatever else the machine does falls on
-both alike; a ratio is the median over many pairs of chunks. A training step is forward, backward and optimiser step on a
-batch of 32. The optimiser alone is compared with torch's default SGD with momentum, whether AltSDP has momentum or not.
+both alike; a ratio is the median over many pairs of chunks. A training step is forward, backward and optimiser step on
+a batch of 32. The optimiser alone is compared with torch's default SGD with momentum, whether AltSDP has it or not.
 """
 
 from __future__ import annotations
@@ -80,9 +80,7 @@ def cases() -> list[Case]:
         for layout in ("channels last", "NCHW")
         for momentum in (0.0, 0.9)
     ]
-    rows += [
-        Case("optimiser", model, "channels last", mode, 0.9, 0.9, None) for model in SHAPES for mode in MODES[1:]
-    ]
+    rows += [Case("optimiser", model, "channels last", mode, 0.9, 0.9, None) for model in SHAPES for mode in MODES[1:]]
     rows += [Case("optimiser", model, "channels last", "prox", 0.0, 0.0, None) for model in SHAPES]
     return rows
 
@@ -125,7 +123,8 @@ def main() -> int:
     options = parser.parse_args()
     torch.set_num_threads(1)
     print(f"torch {torch.__version__}, one thread, batch {BATCH}")
-    print(f"{'':14} {'model':6} {'layout':14} {'AltSDP':21} {'SGD':13} {'ours':>10} {'theirs':>10} {'ratio':>6} {'limit':>6}")
+    numbers = f"{'ours':>10} {'theirs':>10} {'ratio':>6} {'limit':>6}"
+    print(f"{'':14} {'model':6} {'layout':14} {'AltSDP':21} {'SGD':13} {numbers}")
     above = 0
     for case in cases():
         # A training step of vgg16 takes about a second, so its row needs longer for a fair number of pairs.
@@ -133,8 +132,9 @@ def main() -> int:
         ratio, ours, theirs = compare(*case.sides(), options.seconds * (8 if slow else 1))
         fits = case.limit is None or ratio <= case.limit
         above += not fits
+        rule = f"{case.mode}, momentum {case.momentum:g}"
         print(
-            f"{case.what:14} {case.model:6} {case.layout:14} {case.mode + ', momentum ' + format(case.momentum, 'g'):21} "
+            f"{case.what:14} {case.model:6} {case.layout:14} {rule:21} "
             f"{'momentum ' + format(case.reference_momentum, 'g'):13} {1e3 * ours:7.3f} ms {1e3 * theirs:7.3f} ms "
             f"{ratio:6.3f} {'' if case.limit is None else format(case.limit, '6.2f')}{'' if fits else '  above'}",
             flush=True,

@@ -7,12 +7,12 @@
 (a) package   the package loss-landscapes from PyPI: all samples in one batch at every point; it leaves BatchNorm
               statistics as they are.
 (b) script    the way of dnn-mode-connectivity's plane.py: weights set from a flat vector; every image through PIL,
-              ToTensor and Normalize in a DataLoader; autograd on, with its weight-decay term for every batch; for BatchNorm
-              first a pass over the data for statistics.
+              ToTensor and Normalize in a DataLoader; autograd on, with its weight-decay term for every batch; for
+              BatchNorm first a pass over the data for statistics.
 (c) loop      the best plain loop an expert writes in ten lines: tensors in memory, inference mode, flat weights.
 
-The four run in turns in one process on one thread, so that whatever else the machine does falls on all alike; a ratio is
-the median over rounds. Images are random, of the size of MNIST and CIFAR: the time does not depend on what they show.
+The four run in turns in one process on one thread, so that whatever else the machine does falls on all alike; a ratio
+is the median over rounds. Images are random, of the size of MNIST and CIFAR: the time depends on nothing else.
 """
 
 from __future__ import annotations
@@ -246,7 +246,8 @@ def main() -> int:
             failures.append(f"{case.model}: {script:.2f}x over (b), {loop:.2f}x over (c)")
     if options.model is None:
         memory = peak_memory()
-        print(f"\nPeak memory of a LeNet surface over 60 000 images: {memory / 1e9:.2f} GB (limit {MEMORY_LIMIT / 1e9} GB)")
+        limit = f"limit {MEMORY_LIMIT / 1e9} GB"
+        print(f"\nPeak memory of a LeNet surface over 60 000 images: {memory / 1e9:.2f} GB ({limit})")
         if memory > MEMORY_LIMIT:
             failures.append(f"peak memory {memory / 1e9:.2f} GB")
     for failure in failures:

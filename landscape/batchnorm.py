@@ -64,7 +64,7 @@ class Population:
         else:
             self.bytes_a_sample = _SEVERAL * trial.largest_output
         for layer in batch_norms(network).values():
-            layer.forward = partial(self._forward, layer)
+            layer.forward = partial(self._forward, layer)  # type: ignore[method-assign]
 
     def refuse_beyond(self, limit: int | None, samples: int) -> None:
         """Raise an error that says how many samples fit, when the statistics of so many need more memory."""
@@ -113,7 +113,7 @@ class Population:
         finally:
             self._measuring = False
         advance(len(output))
-        return list(output.split([len(block) for block in blocks]))
+        return list(output.split([len(block) for block in blocks]))  # type: ignore[no-untyped-call]
 
     def _forward(self, layer: _BatchNorm, x: Tensor) -> Tensor:
         """Forward pass of a BatchNorm layer: with statistics of its input, or with the next ones taken before."""

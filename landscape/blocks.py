@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from typing import Final
 
-from landscape.trial import Trial
-
-
-def block_size(trial: Trial, weights: Tensor) -> int:
-    """Samples in a block."""
-    return 128
+BLOCK: Final = 128
+"""Measured: activations of so many samples stay in cache, and the vector units are still full; 64 to 256 are alike."""

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from landscape.batchnorm import Population, Running, batch_norms, refuse_without_averages
 from landscape.binding import BoundNetwork
-from landscape.blocks import block_size
+from landscape.blocks import BLOCK
 from landscape.cancellation import CancelCheck, stop_if
 from landscape.graphs import traced
 from landscape.shortcuts import shorten
@@ -79,7 +79,7 @@ class Evaluator:
             shorten(graph)
             network = graph
         refuse_unknown_classes(self.splits, trial.output.shape[1])
-        self.block = block or block_size(trial, self._bound.weights)
+        self.block = block or BLOCK
         layers = batch_norms(network)
         self._sweep: Sweep
         if not layers or batch_norm == "frozen":

@@ -41,7 +41,7 @@ class FirstLayer:
         self._maps: Combination | None = None
         self._buffer: Tensor | None = None
         self._coefficients: Sequence[float] = ()
-        layer.forward = self  # type: ignore[method-assign, assignment]
+        layer.forward = self
 
     def span(self, basis: Sequence[dict[str, Tensor]]) -> None:
         """Take the layer's parameters in every basis vector."""
@@ -70,7 +70,7 @@ class FirstLayer:
         height, width = self._window
         rows, columns = image.shape[2] // height, image.shape[3] // width
         cut = image[:, :, : rows * height, : columns * width]
-        windows = cut.unflatten(3, (columns, width)).unflatten(2, (rows, height))
+        windows: Tensor = cut.unflatten(3, (columns, width)).unflatten(2, (rows, height))  # type: ignore[no-untyped-call]
         return windows.permute(3, 5, 0, 2, 4, 1).flatten(0, 1).contiguous()
 
 

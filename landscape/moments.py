@@ -31,7 +31,7 @@ class Moments:
         repeats = 1
         while 2 * repeats * channels <= _COLUMNS and len(rows) % (2 * repeats) == 0:
             repeats *= 2
-        for part in rows.view(-1, repeats * channels).split(_LONGEST_SUM):
+        for part in rows.view(-1, repeats * channels).split(_LONGEST_SUM):  # type: ignore[no-untyped-call]
             # The matrix as an image in channels-last order: one sample, as many pixels as rows.
             mean, variance = torch.batch_norm_update_stats(part.T.unsqueeze(0).unsqueeze(-1), None, None, 0.0)
             self._counts += [len(part)] * repeats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -44,11 +44,11 @@ def take_pooling(graph: fx.GraphModule, layer: nn.Module) -> Window | None:
     if after is None or after.target is not window_maximum:
         return None
     values, window = after.args
-    assert isinstance(values, fx.Node) and isinstance(window, tuple)
+    assert isinstance(values, fx.Node)
     after.replace_all_uses_with(values)
     graph.graph.erase_node(after)
     graph.recompile()
-    return window
+    return cast("Window", window)
 
 
 def window_maximum(images: Tensor, window: Window) -> Tensor:
@@ -60,7 +60,7 @@ def window_maximum(images: Tensor, window: Window) -> Tensor:
         return F.max_pool2d(images, window)
     samples, channels, height, width = images.shape
     rows, columns = height // 2, width // 2
-    pixels = images.movedim(1, -1)[:, : 2 * rows, : 2 * columns].unflatten(1, (rows, 2))
+    pixels = images.movedim(1, -1)[:, : 2 * rows, : 2 * columns].unflatten(1, (rows, 2))  # type: ignore[no-untyped-call]
     lines = torch.maximum(pixels[:, :, 0], pixels[:, :, 1]).reshape(samples, rows, columns, 2, channels)
     return torch.maximum(lines[:, :, :, 0], lines[:, :, :, 1]).movedim(-1, 1)
 

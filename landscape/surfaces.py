@@ -62,8 +62,8 @@ def surface(
     """Mean cross-entropy and error rate at every point of a plane's grid, over all samples of every split.
 
     The grid lines are those of ``plane.axes(resolution, margin=..., range=...)``, or ``x`` and ``y`` where given.
-    ``data`` maps names of splits to (x, y); an ``evaluator`` that holds the data already may be given instead. Values do
-    not depend on ``tile_size``, the number of points that are computed together (default: all).
+    ``data`` maps names of splits to (x, y); an ``evaluator`` that holds the data already may be given instead. Values
+    do not depend on ``tile_size``, the number of points that are computed together (default: all).
     """
     columns, rows = _axes(plane, resolution, x, y, range, margin, largest_resolution)
     if evaluator is None:

@@ -110,7 +110,7 @@ class StatisticsSweep:
         self._block = block
 
     def cost(self, tallies: Sequence[Tally]) -> int:
-        measured = self._parts[-1].stop
+        measured: int = self._parts[-1].stop
         known = measured if isinstance(self._statistics, Population) else 0
         passes = (len(tally.split) - (known if tally.split is self._source else 0) for tally in tallies)
         return measured + sum(passes)

@@ -57,9 +57,11 @@ class Layer:
 
 
 class Block:
-    """Small layers as one slab, or a large layer as several of `each` rows, under the rule of parameter group `rule`."""
+    """Small layers as one slab, or a large layer as several of `each` rows, under the rule of group `rule`."""
 
-    def __init__(self, rule: int, layers: Sequence[Layer], each: int, span: int, scratch: tuple[Tensor, Tensor]) -> None:
+    def __init__(
+        self, rule: int, layers: Sequence[Layer], each: int, span: int, scratch: tuple[Tensor, Tensor]
+    ) -> None:
         self.rule = rule
         self.each = each
         self.rows = max(layer.rows for layer in layers)
@@ -128,7 +130,7 @@ class Block:
             return [tensors]
         if not tensors:
             return [[] for _ in range(0, self.rows, self.each)]
-        first, *others = tensors[0].split(self.each)
+        first, *others = tensors[0].split(self.each)  # type: ignore[no-untyped-call]
         return [[first, *tensors[1:]], *([other] for other in others)]
 
     def _in_memory_order(self, tensors: list[Tensor]) -> list[Tensor]:
@@ -137,7 +139,7 @@ class Block:
 
 
 class Slab:
-    """What descends in one pass; its norms are taken while it is in cache, and the last of a few slabs has all shrunk."""
+    """What descends in one pass; its norms are taken while it is in cache, the last of a few slabs shrinks all."""
 
     measured: list[tuple[Tensor, tuple[int, ...], Tensor]]
     shrinkage: Shrinkage | None = None
@@ -174,7 +176,7 @@ class Slab:
 
 
 class Shrinkage:
-    """w_i = (1 - g/||u_i||)_+ u_i on some rows of a block's layers; companions (bias, γ, β) broadcast against the norms."""
+    """w_i = (1 - g/||u_i||)_+ u_i on some rows of a block's layers; companions (bias, γ, β) broadcast."""
 
     def __init__(self, layers: Sequence[Layer], cut: slice | None, scratch: tuple[Tensor, Tensor]) -> None:
         self.weights: list[Tensor] = []
@@ -199,7 +201,7 @@ class Shrinkage:
 
     def leads(self, cut: slice | None) -> list[tuple[Tensor, tuple[int, ...], Tensor]]:
         """Weights of some of these rows, and where their norms belong."""
-        return [(*_pieces([lead], cut), dims, *_pieces([norms], cut)) for lead, _, dims, norms, _ in self.layers]
+        return [(_pieces([lead], cut)[0], dims, _pieces([norms], cut)[0]) for lead, _, dims, norms, _ in self.layers]
 
     def apply(self, rule: Rule) -> None:
         """Shrink, given the norms of the weights alone; a group of norm 0 gets (1 - ∞)_+ = 0."""
