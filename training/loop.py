@@ -161,7 +161,7 @@ class _Run:
         learning_rate = self.settings.lr * self.settings.schedule.factor(self.epoch, self.settings.epochs)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
-        order = _permutation(len(self.data.x_train), self.settings.order, self.epoch).to(self.data.x_train.device)
+        order = permutation(len(self.data.x_train), self.settings.order, self.epoch).to(self.data.x_train.device)
         self.model.train()
         while self.step < self.steps:
             if self.cancelled():
@@ -282,7 +282,8 @@ def _seed(seed: int, index: int, *, stream: int) -> int:
     return int(np.random.SeedSequence((seed, stream, index)).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
-def _permutation(samples: int, seed: int, epoch: int) -> Tensor:
+def permutation(samples: int, seed: int, epoch: int) -> Tensor:
+    """The order in which an epoch sees the samples."""
     return torch.randperm(samples, generator=torch.Generator().manual_seed(_seed(seed, epoch, stream=0)))
 
 
