@@ -3,7 +3,7 @@
     python benchmarks/training.py             # the ratio, and how far apart the weights are
     python benchmarks/training.py --check     # the same, and exit status 1 below the floor
 
-The usual way is a DataLoader with shuffle over a TensorDataset, NCHW, convolution-ReLU-pooling and torch.optim.SGD. Both
+The usual way is a DataLoader with shuffle over a TensorDataset, NCHW, convolution-ReLU-pooling, torch.optim.SGD. Both
 see the same batches in the same order from the same initial weights, and both evaluate the training set afterwards, as
 our loop does. They take turns, an epoch each, on one thread, in CPU seconds; the ratio is the median over rounds.
 """
