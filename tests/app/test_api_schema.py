@@ -72,7 +72,7 @@ def ask(operation: Any, **path_parameters: str) -> None:
     @CALM
     def check(case: Any) -> None:
         case.path_parameters = {**case.path_parameters, **path_parameters}
-        response = tamed(case).call(timeout=30)
+        response = tamed(case).call(timeout=180)
         case.validate_response(response, checks=CHECKS)
 
     check()

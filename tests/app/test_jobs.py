@@ -309,6 +309,7 @@ def test_clocks_that_are_set_do_no_harm(tmp_path: Path, undisturbed: Path) -> No
         cluster.close()
 
 
+@pytest.mark.drill
 def test_a_disk_in_trouble_fails_the_experiment_clearly_and_retry_helps(tmp_path: Path, undisturbed: Path) -> None:
     """In a mount namespace of its own all that the service has, its database included, lies on a small disk."""
     home = tmp_path / "home"

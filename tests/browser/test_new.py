@@ -176,6 +176,7 @@ def test_a_checkpoint_is_uploaded_by_drag_and_drop_and_becomes_a_minimum(
     server: Server, checkpoint: Path, open_page: Any
 ) -> None:
     page = open_page(server, "/new")
+    page.guard.expect(REFUSED)
     shrink(page)
     data = list(checkpoint.read_bytes())
     transfer = page.evaluate_handle(
