@@ -24,7 +24,7 @@ def test_the_python_example_runs_on_ones_own_network_and_loaders(
     for name in ("sgd", "pruned", "other-seed"):
         torch.save(network().state_dict(), f"{name}.pt")
     loader = DataLoader(TensorDataset(x, y), batch_size=32, shuffle=True)
-    smaller = code.replace("resolution=41, epochs=30", "resolution=5, epochs=2")
+    smaller = re.sub(r"resolution=41,\s+epochs=30", "resolution=5, epochs=2", code)
     assert smaller != code
     exec(smaller, {"model": network(), "train_loader": loader, "test_loader": loader})
     assert "sgd and pruned" in capsys.readouterr().out
