@@ -11,6 +11,11 @@ verdicts and surfaces for thirty seconds; latencies are measured at the clients,
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).parents[1])  # this folder has a training.py, which must not stand for the package
+
 import argparse
 import asyncio
 import json
@@ -18,13 +23,11 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import sqlalchemy as sa

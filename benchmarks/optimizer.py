@@ -10,9 +10,13 @@ a batch of 32. The optimiser alone is compared with torch's default SGD with mom
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).parents[1])  # this folder has a training.py, which must not stand for the package
+
 import argparse
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

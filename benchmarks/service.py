@@ -12,19 +12,22 @@ set size (PSS), which counts a page that several processes share once in all.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).parents[1])  # this folder has a training.py, which must not stand for the package
+
 import argparse
 import os
 import resource
 import signal
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from app.client import Client
 

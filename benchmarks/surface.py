@@ -17,11 +17,15 @@ is the median over rounds. Images are random, of the size of MNIST and CIFAR: th
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).parents[1])  # this folder has a training.py, which must not stand for the package
+
 import argparse
 import multiprocessing
 import resource
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
