@@ -11,13 +11,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from app.experiment import Busy
+from app.commands.remote import add_commands
+from app.commands.terminal import run_in_terminal
+from app.experiments.experiment import Busy
+from app.experiments.recipes import describe_recipe, load_recipe, recipe_names
+from app.experiments.spec import BadSpec, Spec, read_spec
 from app.logs import start_logging
-from app.recipes import describe_recipe, load_recipe, recipe_names
-from app.remote import add_commands
 from app.settings import Settings
-from app.spec import BadSpec, Spec, read_spec
-from app.terminal import run_in_terminal
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
@@ -111,7 +111,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _demo(options: argparse.Namespace, console: Console) -> int:
-    from app.demo import demonstrate
+    from app.commands.demo import demonstrate
 
     settings = Settings.load(
         home=options.out,
@@ -128,7 +128,7 @@ def _demo(options: argparse.Namespace, console: Console) -> int:
 
 
 def _serve(options: argparse.Namespace, console: Console) -> int:
-    from app.serve import serve
+    from app.commands.serve import serve
 
     given = ("host", "port", "home", "database", "workers", "data")
     settings = Settings.load(**{name: getattr(options, name) for name in given})
@@ -137,8 +137,8 @@ def _serve(options: argparse.Namespace, console: Console) -> int:
 
 
 def _worker(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
-    from app.crew import leave_with_parent
-    from app.worker import run_worker
+    from app.runners.crew import leave_with_parent
+    from app.runners.worker import run_worker
 
     settings = Settings.load(home=options.home, database=options.database, data=options.data)
     start_logging(settings)
@@ -200,7 +200,7 @@ def _import(options: argparse.Namespace, console: Console) -> int:
 
 
 def _doctor(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
-    from app.doctor import examine
+    from app.commands.doctor import examine
 
     return examine(Settings.load(), console)
 

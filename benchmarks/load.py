@@ -32,12 +32,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import sqlalchemy as sa
 
-from app.catalogue import Catalogue
-from app.client import Client
-from app.database import Database
-from app.migrations import migrate
-from app.recipes import load_recipe
-from app.tables import events, experiments
+from app.commands.client import Client
+from app.experiments.recipes import load_recipe
+from app.storage.catalogue import Catalogue
+from app.storage.database import Database
+from app.storage.migrations import migrate
+from app.storage.tables import events, experiments
 from landscape.records import Grid, MinimumRecord, PathRecord, PathValues, PlaneRecord
 from landscape.store import Landscape
 

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from app.client import Client
+from app.commands.client import Client
 
 HOUSE = Path(__file__).parents[1]
 WORKERS = 2
@@ -116,7 +116,8 @@ def run_alone(base: Path, spec: Path | str) -> float:
 def loading() -> float:
     """CPU seconds that `valley run` spends on loading libraries, in itself and in its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    for script in ("import app.cli, app.terminal", *["import torch, app.tasks, sklearn.datasets"] * WORKERS):
+    parent, child = "import app.cli, app.commands.terminal", "import torch, app.experiments.tasks, sklearn.datasets"
+    for script in (parent, *[child] * WORKERS):
         subprocess.run([sys.executable, "-c", script], cwd=HOUSE, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

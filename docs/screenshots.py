@@ -19,7 +19,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from app.client import Client
+from app.commands.client import Client
 
 IMAGES = Path(__file__).parent / "images"
 DEMO = "digits"

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from fastapi import Request
 from starlette.responses import Response
 
+from app.api.problems import Problem
 from app.api.wiring import Wiring
-from app.catalogue import ExperimentRow
-from app.problems import Problem
-from app.snapshots import Snapshot
+from app.storage.catalogue import ExperimentRow
+from app.storage.snapshots import Snapshot
 from landscape.store import DamagedLandscape, Landscape, NotALandscape
 
 _WORTH_ZIPPING = 1000

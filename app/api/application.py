@@ -22,13 +22,13 @@ from app.api import checkpoints, events, experiments, figures, files, offerings,
 from app.api.documentation import DESCRIPTION
 from app.api.observation import PREFIX, Observation
 from app.api.page import add_page
+from app.api.problems import MEDIA_TYPE, Problem, ProblemDetails, invalid
+from app.api.security import BodyLimit, Doorkeeper, SecurityHeaders
+from app.api.service import Service
 from app.api.wiring import wire
-from app.catalogue import Unknown, WrongState
-from app.problems import MEDIA_TYPE, Problem, ProblemDetails, invalid
-from app.security import BodyLimit, Doorkeeper, SecurityHeaders
-from app.service import Service
 from app.settings import Settings
-from app.uploads import FOLDER
+from app.storage.catalogue import Unknown, WrongState
+from app.storage.uploads import FOLDER
 
 log = logging.getLogger(__name__)
 

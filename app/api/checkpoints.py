@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from app.api.documentation import LOCATION, links, problems
+from app.api.problems import Problem, invalid
 from app.api.reception import receive, refused
 from app.api.schemas import Checkpoint, Checkpoints, UploadQuery
 from app.api.wiring import Wired, Wiring
-from app.problems import Problem, invalid
-from app.uploads import FOLDER, BadUpload, Upload
+from app.storage.uploads import FOLDER, BadUpload, Upload
 
 router = APIRouter(tags=["checkpoints"])
 

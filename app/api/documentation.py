@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from app.problems import MEDIA_TYPE
+from app.api.problems import MEDIA_TYPE
 
 DESCRIPTION: Final = """
 Submit an experiment, watch it, and read its results: do these trained networks lie in one flat valley of the loss?

@@ -12,8 +12,8 @@ from starlette.responses import Response, StreamingResponse
 from app.api.documentation import problems
 from app.api.requests import ExperimentId
 from app.api.wiring import Wired, Wiring
-from app.catalogue import ACTIVE, Unknown
-from app.events import KINDS, EventRow
+from app.storage.catalogue import ACTIVE, Unknown
+from app.storage.events import KINDS, EventRow
 
 router = APIRouter(tags=["events"])
 

@@ -9,12 +9,12 @@ from pydantic import ValidationError
 
 from app.api.documentation import LOCATION, links, problems
 from app.api.presentation import detail, summary
+from app.api.problems import Problem, invalid
 from app.api.requests import ExperimentId, JsonBody
 from app.api.schemas import Cost, Experiment, ExperimentPage
 from app.api.submissions import Submitted, admitted, spec_of
 from app.api.wiring import Wired, Wiring
-from app.catalogue import ACTIVE, BadCursor, KeyReused, State
-from app.problems import Problem, invalid
+from app.storage.catalogue import ACTIVE, BadCursor, KeyReused, State
 
 router = APIRouter(tags=["experiments"])
 

@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from app.api.answers import answer, not_yet
 from app.api.documentation import NOT_MODIFIED, problems
+from app.api.problems import Problem
 from app.api.requests import ExperimentId
 from app.api.results import PlaneName, Split, Value, find_plane
 from app.api.wiring import Wired
-from app.catalogue import ExperimentRow
-from app.problems import Problem
+from app.storage.catalogue import ExperimentRow
 from landscape.colours import colours_of
 from landscape.records import MinimumRecord, recorded
 from landscape.store import Landscape

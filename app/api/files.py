@@ -16,12 +16,12 @@ from starlette.responses import Response, StreamingResponse
 
 from app.api.answers import not_yet, open_snapshot
 from app.api.documentation import NOT_MODIFIED, problems
+from app.api.problems import Problem
 from app.api.requests import ExperimentId
 from app.api.schemas import Shape
 from app.api.wiring import Wired, Wiring
-from app.catalogue import ExperimentRow
-from app.experiment import LANDSCAPE, REPORT, SPEC, VERDICT
-from app.problems import Problem
+from app.experiments.experiment import LANDSCAPE, REPORT, SPEC, VERDICT
+from app.storage.catalogue import ExperimentRow
 
 router = APIRouter(tags=["results"])
 

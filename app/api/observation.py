@@ -8,8 +8,8 @@ import time
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.metrics import Metrics
-from app.problems import Problem
+from app.api.metrics import Metrics
+from app.api.problems import Problem
 
 log = logging.getLogger("app.access")
 

@@ -10,9 +10,9 @@ from fastapi import APIRouter
 from app.api.documentation import problems
 from app.api.schemas import Architecture, Architectures, DataSource, DataSources, Recipe, Recipes
 from app.api.wiring import Wired
-from app.cost import split_sizes
-from app.estimate import estimate
-from app.recipes import DEMO, describe_recipe, load_recipe, recipe_names
+from app.experiments.cost import split_sizes
+from app.experiments.estimate import estimate
+from app.experiments.recipes import DEMO, describe_recipe, load_recipe, recipe_names
 from training.models import describe_models
 from training.sources import SOURCES, data_root
 

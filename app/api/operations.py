@@ -12,10 +12,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
 from app.api.documentation import problems
+from app.api.metrics import CONTENT_TYPE
+from app.api.problems import Problem
 from app.api.schemas import Health, Queue, QueuedTask, Ready, Worker, Workers
 from app.api.wiring import Wired, Wiring
-from app.metrics import CONTENT_TYPE
-from app.problems import Problem
 
 router = APIRouter(tags=["operations"])
 root_router = APIRouter(tags=["operations"])

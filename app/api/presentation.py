@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from app.api.schemas import Experiment, ExperimentSummary
-from app.catalogue import ExperimentRow
-from app.spec import Spec
+from app.experiments.spec import Spec
+from app.storage.catalogue import ExperimentRow
 
 _COPIED = (
     *("id", "name", "state", "stage", "progress", "seconds_left", "created", "started", "finished"),

@@ -14,8 +14,8 @@ from python_multipart.multipart import MultipartParser
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from app.problems import Problem
-from app.uploads import BadUpload, TooLarge, Upload
+from app.api.problems import Problem
+from app.storage.uploads import BadUpload, TooLarge, Upload
 
 FILE = "file"
 _BATCH = 2**20

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from fastapi import Depends, Path, Request
 
-from app.problems import Problem
+from app.api.problems import Problem
 
 ExperimentId = Annotated[str, Path(max_length=64, description="id of the experiment", examples=["019a8c3f2be5d0c1"])]
 

@@ -12,12 +12,12 @@ from starlette.responses import Response
 from app.api.answers import answer, not_yet
 from app.api.documentation import NOT_MODIFIED, problems
 from app.api.numbers import encoded, jsonable, listed, number, packed, typed_array
+from app.api.problems import Problem
 from app.api.requests import ExperimentId
 from app.api.schemas import Minima, Profile, Surface, Verdict
 from app.api.wiring import Wired
-from app.catalogue import ExperimentRow
-from app.problems import Problem
-from app.spec import Spec
+from app.experiments.spec import Spec
+from app.storage.catalogue import ExperimentRow
 from landscape.barriers import barrier
 from landscape.records import Floats, PathRecord, PlaneRecord
 from landscape.store import Landscape

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.catalogue import State
-from app.estimate import CORE, GPU, RULE, Estimate
-from app.spec import Model, Text
+from app.experiments.estimate import CORE, GPU, RULE, Estimate
+from app.experiments.spec import Model, Text
+from app.storage.catalogue import State
 
 Identifier = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$", examples=["019a8c3f2be5d0c1"])]
 # JSON has no infinity: one that overflowed is the word "Infinity", one that was not recorded is null.

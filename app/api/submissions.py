@@ -7,15 +7,15 @@ from typing import Annotated, Any, Final
 from fastapi import Body
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
-from app.admission import TooExpensive
+from app.api.admission import TooExpensive
+from app.api.problems import Problem, invalid
 from app.api.schemas import Cost
 from app.api.wiring import Wiring
-from app.estimate import Estimate
-from app.flaws import Flaw, refuse
-from app.jobs import LARGEST_PRIORITY
-from app.problems import Problem, invalid
-from app.recipes import DEMO, recipe_names, recipe_values
-from app.spec import Spec
+from app.experiments.estimate import Estimate
+from app.experiments.flaws import Flaw, refuse
+from app.experiments.recipes import DEMO, recipe_names, recipe_values
+from app.experiments.spec import Spec
+from app.runners.jobs import LARGEST_PRIORITY
 
 Priority = Annotated[int, Field(ge=0, le=LARGEST_PRIORITY, description="lower runs first; 100 is usual")]
 _Force = Annotated[bool, Field(description="submit it although it costs more than the limit")]

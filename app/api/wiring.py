@@ -7,14 +7,14 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from app.admission import Admission
-from app.blueprints import Blueprints
-from app.catalogue import Unknown
-from app.checkpoints import CheckpointRow
-from app.metrics import Metrics
-from app.service import Service
+from app.api.admission import Admission
+from app.api.metrics import Metrics
+from app.api.service import Service
+from app.experiments.blueprints import Blueprints
 from app.settings import Settings
-from app.snapshots import Snapshots
+from app.storage.catalogue import Unknown
+from app.storage.checkpoints import CheckpointRow
+from app.storage.snapshots import Snapshots
 
 
 @dataclass

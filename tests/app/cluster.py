@@ -14,12 +14,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from app.catalogue import Catalogue, ExperimentRow
-from app.database import Database
-from app.events import EventRow, read_events
-from app.roster import WorkerRow, worker_rows
-from app.spec import Spec
-from app.tables import tasks
+from app.experiments.spec import Spec
+from app.runners.roster import WorkerRow, worker_rows
+from app.storage.catalogue import Catalogue, ExperimentRow
+from app.storage.database import Database
+from app.storage.events import EventRow, read_events
+from app.storage.tables import tasks
 
 TINY: dict[str, Any] = {
     "name": "tiny",
@@ -42,13 +42,13 @@ LONG: dict[str, Any] = TINY | {
 
 _HOUSE = Path(__file__).parents[2]
 _SETTINGS = "from app.settings import Settings; import sys; s = Settings.load(home=sys.argv[1], database=sys.argv[2])"
-_WORKER = f"{_SETTINGS}; from app.worker import run_worker; run_worker(s)"
+_WORKER = f"{_SETTINGS}; from app.runners.worker import run_worker; run_worker(s)"
 _API = f"{_SETTINGS}; from tests.app.cluster import serve; serve(s)"
 
 
 def serve(settings: Any) -> None:
     """The API process: a started service that takes calls as lines of JSON and answers in the same way."""
-    from app.service import Service
+    from app.api.service import Service
 
     def leave(*_: object) -> None:
         raise KeyboardInterrupt

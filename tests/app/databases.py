@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from app.database import Database
-from app.identifiers import new_identifier
-from app.migrations import migrate
+from app.storage.database import Database
+from app.storage.identifiers import new_identifier
+from app.storage.migrations import migrate
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.spec import Spec
+from app.experiments.spec import Spec
 from tests.app.servers import TINY, Server, serving
 
 

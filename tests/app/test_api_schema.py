@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from app.spec import Spec
+from app.experiments.spec import Spec
 from tests.app.servers import TINY, Server
 
 CHECKS = [

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
-from app.uploads import BadUpload, Entry, parse_header
+from app.storage.uploads import BadUpload, Entry, parse_header
 from tests.app.servers import TINY, Server, serving
 
 MODEL = {"name": "cnn", "channels": [4, 8], "hidden": 16}

@@ -13,15 +13,15 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from app.catalogue import BadCursor, Catalogue, KeyReused, Unknown
-from app.database import Database
-from app.events import EventRow, forget_old, newest_event, plain, read_all_events, read_events, record, thin_out
-from app.identifiers import is_identifier, new_identifier
-from app.jobs import LARGEST_PRIORITY, task_priority
-from app.migrations import NewerDatabase, migrate, steps
-from app.pump import Pump
-from app.spec import Spec
-from app.tables import events, experiments, metadata
+from app.experiments.spec import Spec
+from app.runners.jobs import LARGEST_PRIORITY, task_priority
+from app.storage.catalogue import BadCursor, Catalogue, KeyReused, Unknown
+from app.storage.database import Database
+from app.storage.events import EventRow, forget_old, newest_event, plain, read_all_events, read_events, record, thin_out
+from app.storage.identifiers import is_identifier, new_identifier
+from app.storage.migrations import NewerDatabase, migrate, steps
+from app.storage.pump import Pump
+from app.storage.tables import events, experiments, metadata
 from tests.app.databases import postgres_url
 
 SPEC = Spec.model_validate({"name": "one", "minima": {"sgd": {}}})

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.admission import Admission, TooExpensive
-from app.blueprints import BadModel, Blueprint, Blueprints
-from app.estimate import CORE, GPU, Work, accumulated, estimate
-from app.recipes import load_recipe
+from app.api.admission import Admission, TooExpensive
+from app.experiments.blueprints import BadModel, Blueprint, Blueprints
+from app.experiments.estimate import CORE, GPU, Work, accumulated, estimate
+from app.experiments.recipes import load_recipe
+from app.experiments.spec import Model, Spec, parse_spec
 from app.settings import Settings
-from app.spec import Model, Spec, parse_spec
 from training.settings import Training
 from training.thresholds import Mode
 

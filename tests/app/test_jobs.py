@@ -16,9 +16,9 @@ import pytest
 import sqlalchemy as sa
 from safetensors.numpy import load_file, save_file
 
-from app.plan import plan, plane_tiles
-from app.spec import Spec
-from app.tables import events, experiments, tasks
+from app.experiments.plan import plan, plane_tiles
+from app.experiments.spec import Spec
+from app.storage.tables import events, experiments, tasks
 from landscape.store import Landscape
 from tests.app.cluster import LONG, TINY, Cluster
 from tests.app.databases import postgres_url

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from app.plan import plan, plane_tiles
-from app.spec import Spec
-from app.tables import tasks
+from app.experiments.plan import plan, plane_tiles
+from app.experiments.spec import Spec
+from app.storage.tables import tasks
 from tests.app.cluster import LONG, TINY, Cluster
 from tests.app.runs import assert_same_results, run_alone
 

@@ -15,16 +15,16 @@ import pytest
 import sqlalchemy as sa
 from dbos import DBOS
 
-from app.database import Database, lock_key
-from app.jobs import GPU, Jobs
-from app.leases import hold_lease, take_lease
-from app.reaper import GRACE_SECONDS, Reaper
-from app.roster import Member, process_ids
+from app.runners.jobs import GPU, Jobs
+from app.runners.leases import hold_lease, take_lease
+from app.runners.reaper import GRACE_SECONDS, Reaper
+from app.runners.roster import Member, process_ids
+from app.storage.database import Database, lock_key
 
 _HOLDER = """
 import sys, threading
-from app.database import Database
-from app.roster import Member
+from app.storage.database import Database
+from app.runners.roster import Member
 member = Member(Database(sys.argv[1]), "worker")
 print(member.id, flush=True)
 threading.Event().wait()

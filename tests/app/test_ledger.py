@@ -10,16 +10,16 @@ import pytest
 import sqlalchemy as sa
 from dbos import DBOS
 
-from app.catalogue import Catalogue
-from app.database import Database
-from app.events import read_events
-from app.jobs import GPU, Jobs, task_job
-from app.ledger import LARGEST_DEATHS, Ledger
-from app.parcels import pack, unpack
-from app.plan import Kind, Task
-from app.results import FramedPlane, Judged, MeasuredPath, Result, SurfaceTile, TrainedMinimum
-from app.spec import Spec
-from app.tables import experiments, tasks
+from app.experiments.parcels import pack, unpack
+from app.experiments.plan import Kind, Task
+from app.experiments.results import FramedPlane, Judged, MeasuredPath, Result, SurfaceTile, TrainedMinimum
+from app.experiments.spec import Spec
+from app.runners.jobs import GPU, Jobs, task_job
+from app.storage.catalogue import Catalogue
+from app.storage.database import Database
+from app.storage.events import read_events
+from app.storage.ledger import LARGEST_DEATHS, Ledger
+from app.storage.tables import experiments, tasks
 from landscape.records import LayerRecord, MinimumRecord, PathRecord, PathValues, PlaneRecord
 
 SPEC = Spec.model_validate({"name": "one", "minima": {"sgd": {}}})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from app.plan import Kind, lost_tasks, plan, plane_tiles, ready_tasks
-from app.recipes import DEMO, load_recipe, recipe_names
-from app.spec import parse_spec
+from app.experiments.plan import Kind, lost_tasks, plan, plane_tiles, ready_tasks
+from app.experiments.recipes import DEMO, load_recipe, recipe_names
+from app.experiments.spec import parse_spec
 
 
 def test_every_need_is_an_earlier_task() -> None:

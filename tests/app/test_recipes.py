@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from app.cost import split_sizes
-from app.estimate import estimate
-from app.recipes import describe_recipe, load_recipe, merge, recipe_names
-from app.spec import BadSpec, Minimum
+from app.experiments.cost import split_sizes
+from app.experiments.estimate import estimate
+from app.experiments.recipes import describe_recipe, load_recipe, merge, recipe_names
+from app.experiments.spec import BadSpec, Minimum
 from training.schedules import Halving, Milestones, Piecewise
 from training.settings import steps_an_epoch
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.client import Client, Refused, Unreachable
+from app.commands.client import Client, Refused, Unreachable
 from tests.app.runs import valley
 from tests.app.servers import TINY, Server, serving
 

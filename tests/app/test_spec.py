@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.recipes import DEMO, describe_recipe, load_recipe, recipe_names
-from app.spec import BadSpec, parse_spec, read_spec
+from app.experiments.recipes import DEMO, describe_recipe, load_recipe, recipe_names
+from app.experiments.spec import BadSpec, parse_spec, read_spec
 
 TWO: dict[str, Any] = {"minima": {"sgd": {}, "altsdp": {"optimizer": "altsdp", "c": 1e-4}}}
 

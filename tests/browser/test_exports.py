@@ -14,7 +14,7 @@ from PIL import Image
 from playwright.sync_api import Page
 from safetensors.numpy import load_file
 
-from app.spec import parse_spec
+from app.experiments.spec import parse_spec
 from landscape.store import Landscape
 from tests.browser.conftest import Server
 from tests.browser.test_experiment import RENDERER, idle

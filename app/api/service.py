@@ -1,0 +1,292 @@
+"""The service as its API sees it: submit experiments, watch them, cancel, retry and delete them. Torch-free."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from app.experiments.spec import Spec
+from app.runners.conductor import Stage, conduct
+from app.runners.jobs import CONDUCTED_AT_ONCE, CONTROL, LARGEST_PRIORITY, Jobs, experiment_job
+from app.runners.reaper import Reaper, Strays
+from app.runners.roster import Member, WorkerRow, worker_rows
+from app.runners.upkeep import Upkeep
+from app.settings import Settings
+from app.storage.catalogue import ACTIVE, Catalogue, ExperimentRow, Page, State, WrongState
+from app.storage.checkpoints import CheckpointRow, Checkpoints
+from app.storage.database import Database
+from app.storage.events import EventRow, read_events
+from app.storage.folders import Storage
+from app.storage.ledger import Ledger, QueueRow
+from app.storage.migrations import migrate
+from app.storage.pump import Pump
+
+log = logging.getLogger(__name__)
+
+Events = list[EventRow]
+Workers = list[WorkerRow]
+Queue = list[QueueRow]
+Uploads = list[CheckpointRow]
+
+DEFAULT_PRIORITY = 100
+_STOP_PATIENCE = 10.0
+_GREET_SECONDS = 10.0
+
+
+class Service:
+    """Opened once in the API process: conducts experiments, and answers whoever asks about them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._storage = Storage(settings.home)
+        self._database = Database(settings.database)
+        self._catalogue = Catalogue(self._database)
+        self._ledger = Ledger(self._database)
+        self._checkpoints = Checkpoints(self._database, self._storage)
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._conducting: dict[str, str] = {}
+        self._starting = 0
+
+    def start(self) -> None:
+        """Take part in the work. Raises what makes that impossible: a folder or a database that cannot be written."""
+        self._storage.prepare()
+        with self._database.alone("start"):
+            migrate(self._database)
+            self._checkpoints.sweep()
+            self._member = Member(self._database, "api")
+            self._pump = Pump(self._database)
+            self._jobs = Jobs(self._database, self._member.id, CONTROL, self._conduct)
+            self._stage = Stage(
+                database=self._database,
+                catalogue=self._catalogue,
+                ledger=self._ledger,
+                jobs=self._jobs,
+                pump=self._pump,
+                process=self._member.id,
+                directory=self._storage.experiment,
+                stopping=self._stopping,
+            )
+            self._jobs.start()
+        self._pump.start()
+        self._reaper = Reaper(self._database, self._jobs, self._member)
+        self._reaper.start()
+        self._upkeep = Upkeep(self._database, self._catalogue, self._jobs, self._storage, self._conducted)
+        self._upkeep.start()
+        self._watchman = threading.Thread(target=self._watch, name="watchman", daemon=True)
+        self._watchman.start()
+
+    def stop(self) -> None:
+        """Hand back what is conducted here, and leave; workers go on with the tasks that they have."""
+        self._stopping.set()
+        deadline = time.monotonic() + _STOP_PATIENCE
+        while self._conducting and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self._upkeep.stop()
+        self._reaper.stop()
+        self._pump.stop()
+        self._watchman.join()
+        self._jobs.stop()
+        self._member.leave(self._stopping)
+        self._database.close()
+
+    def check(self) -> None:
+        """Raise unless the database answers."""
+        with self._database.read() as connection:
+            connection.execute(sa.text("SELECT 1"))
+
+    def submit(self, spec: Spec, *, key: str | None = None, priority: int = DEFAULT_PRIORITY) -> ExperimentRow:
+        """Enter an experiment and start it as soon as there is room. The same key and spec give the same experiment.
+
+        A lower `priority` goes first; among equals, the one that was submitted first.
+        """
+        if not 0 <= priority <= LARGEST_PRIORITY:
+            raise ValueError(f"priority={priority} must be from 0 to {LARGEST_PRIORITY}")
+        try:
+            return self._submit(spec, key, priority)
+        except IntegrityError:
+            if key is None:
+                raise
+            return self._submit(spec, key, priority)  # somebody else was faster with the same key
+
+    def submitted(self, key: str, spec: Spec) -> ExperimentRow | None:
+        """The experiment that was submitted with this key; raises KeyReused where that had another spec."""
+        with self._database.read() as connection:
+            return self._catalogue.known_by_key(connection, key, spec)
+
+    def get(self, experiment: str) -> ExperimentRow:
+        return self._catalogue.get(experiment)
+
+    def list(
+        self, *, state: State | None = None, search: str | None = None, after: str | None = None, limit: int = 50
+    ) -> Page:
+        return self._catalogue.list(state=state, search=search, after=after, limit=limit)
+
+    def count(self) -> dict[State, int]:
+        """How many experiments are in each state."""
+        return self._catalogue.count()
+
+    def cancel(self, experiment: str) -> ExperimentRow:
+        """Stop an experiment: at once where nothing has begun, else within two seconds. What it computed stays."""
+        with self._database.write(durable=True) as connection:
+            row = self._catalogue.find(connection, experiment, change=True)
+            if row.state not in ACTIVE:
+                raise WrongState(f"experiment {experiment} is {row.state}: only one that is queued or running can stop")
+            self._catalogue.cancel(connection, experiment)
+            return self._catalogue.find(connection, experiment)
+
+    def retry(self, experiment: str) -> ExperimentRow:
+        """Run an experiment again that failed or was cancelled; it goes on from what it has."""
+        direct = self._reserve()
+        try:
+            with self._database.write(durable=True) as connection:
+                row = self._catalogue.find(connection, experiment, change=True)
+                if row.state not in ("failed", "cancelled"):
+                    raise WrongState(
+                        f"experiment {experiment} is {row.state}: only one that ended early can be retried"
+                    )
+                self._ledger.forgive(connection, experiment)
+                row = self._catalogue.begin_again(connection, experiment)
+                if not direct:
+                    self._jobs.enqueue_experiment(connection, row.id, row.run, row.priority)
+            if direct:
+                self._jobs.start_experiment(row.id, row.run)
+            return row
+        finally:
+            self._release(direct)
+
+    def delete(self, experiment: str) -> None:
+        """Remove an experiment with all its files; refused while it runs."""
+        with self._database.write(durable=True) as connection:
+            row = self._catalogue.find(connection, experiment, change=True)
+            if row.state in ACTIVE:
+                raise WrongState(f"experiment {experiment} is {row.state}: cancel it first")
+            self._catalogue.mark_deleted(connection, experiment)
+        self._upkeep.remove(experiment)
+
+    def events(self, experiment: str, after: int = 0, limit: int = 1000) -> Events:
+        """Events with ids above `after`, in order."""
+        self.get(experiment)
+        return self._pump.after(experiment, after, limit)
+
+    def stored_events(self, experiment: str, after: int, limit: int = 1000) -> Events:
+        """The same from the database itself: also those that the poller has not seen yet."""
+        with self._database.read() as connection:
+            return read_events(connection, experiment, after, limit)
+
+    def wait_for_event(self, experiment: str, after: int, timeout: float, limit: int = 1000) -> Events:
+        """The same, waiting for the first one; none when the time is up."""
+        return self._pump.wait(experiment, after, timeout, limit)
+
+    async def next_events(self, experiment: str, after: int, timeout: float, limit: int = 1000) -> Events:
+        """The same in an event loop: one poller serves all who wait."""
+        return await self._pump.wait_async(experiment, after, timeout, limit)
+
+    def observe(self, listener: Callable[[EventRow], None]) -> None:
+        """Call a function with every event of every experiment from now on; it must be quick."""
+        self._pump.listeners.append(listener)
+
+    def workers(self) -> Workers:
+        with self._database.read() as connection:
+            return worker_rows(connection)
+
+    def queue(self, limit: int = 1000) -> Queue:
+        """Tasks that wait for a worker, the next one first."""
+        return self._ledger.queue(limit)
+
+    def directory(self, experiment: str) -> Path:
+        """The folder of an experiment; it exists once the experiment has begun."""
+        return self._storage.experiment(experiment)
+
+    def add_checkpoint(
+        self, source: Path, *, name: str, model: dict[str, Any], dataset: str, sha256: str
+    ) -> CheckpointRow:
+        """Take over an uploaded file that was checked already; it is moved into the home."""
+        return self._checkpoints.add(source, name=name, model=model, dataset=dataset, sha256=sha256)
+
+    def checkpoints(self) -> Uploads:
+        return self._checkpoints.list()
+
+    def checkpoint(self, identifier: str) -> CheckpointRow:
+        return self._checkpoints.get(identifier)
+
+    def checkpoint_file(self, identifier: str) -> Path:
+        return self._storage.checkpoint(self._checkpoints.get(identifier).id)
+
+    def remove_checkpoint(self, identifier: str) -> None:
+        self._checkpoints.remove(identifier)
+
+    def _submit(self, spec: Spec, key: str | None, priority: int) -> ExperimentRow:
+        direct = self._reserve()
+        try:
+            with self._database.write(durable=True) as connection:
+                if key is not None:
+                    known = self._catalogue.known_by_key(connection, key, spec)
+                    if known is not None:
+                        return known
+                self._checkpoints.require(connection, spec)
+                row = self._catalogue.add(connection, spec, key=key, priority=priority)
+                if not direct:
+                    self._jobs.enqueue_experiment(connection, row.id, row.run, priority)
+            if direct:
+                # Whoever dies before this leaves an experiment without a job, which the upkeep revives.
+                self._jobs.start_experiment(row.id, row.run)
+            return row
+        finally:
+            self._release(direct)
+
+    def _reserve(self) -> bool:
+        """Whether there is room to conduct one more experiment here and now."""
+        with self._lock:
+            room = len(self._conducting) + self._starting < CONDUCTED_AT_ONCE and not self._stopping.is_set()
+            self._starting += room
+            return room
+
+    def _release(self, reserved: bool) -> None:
+        with self._lock:
+            self._starting -= reserved
+
+    def _conduct(self, experiment: str, run: int) -> None:
+        job = experiment_job(experiment, run)
+        with self._lock:
+            self._conducting[job] = experiment
+            first = len(self._conducting) == 1
+        try:
+            if first:
+                self._hurry(True)
+            conduct(self._stage, experiment, run)
+        finally:
+            with self._lock:
+                del self._conducting[job]
+                last = not self._conducting
+            if last and not self._stopping.is_set():
+                self._hurry(False)
+
+    def _hurry(self, busy: bool) -> None:
+        try:
+            self._jobs.hurry(busy)
+        except Exception as error:  # only a matter of speed
+            log.warning("the pace of workers could not be set: %s", error)
+
+    def _conducted(self) -> set[str]:
+        with self._lock:
+            return set(self._conducting.values())
+
+    def _watch(self) -> None:
+        """Now and then: look for lost jobs, and say that this process is there."""
+        strays = Strays(self._jobs, self._member.id, lambda: set(self._conducting))
+        greeted = time.monotonic()
+        while not self._stopping.wait(1.0):
+            strays.look()
+            if time.monotonic() - greeted > _GREET_SECONDS:
+                greeted = time.monotonic()
+                try:
+                    self._member.greet()
+                except sa.exc.SQLAlchemyError as error:
+                    log.warning("the database refuses: %s", error)

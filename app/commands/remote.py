@@ -1,0 +1,117 @@
+"""Commands against a server: submit, jobs, watch, cancel, retry and fetch."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from app.commands.client import FINAL, Client, Refused
+from app.commands.watching import conclude, watch
+from app.experiments.recipes import recipe_names
+from app.experiments.spec import read_spec
+
+EXIT_FAILED = 1
+
+
+def add_commands(commands: Any) -> None:
+    """Add the commands to the parser of `valley`."""
+    submit = _command(commands, "submit", _submit, "send an experiment to a server")
+    submit.add_argument("spec", metavar="SPEC", help="a JSON or YAML file, or the name of a recipe")
+    submit.add_argument("--force", action="store_true", help="also if it costs more than the server's limit")
+    submit.add_argument("--priority", type=int, default=100, metavar="N", help="lower runs first (default: 100)")
+    submit.add_argument("--key", metavar="TEXT", help="the same key and spec give the same experiment")
+    submit.add_argument("--watch", action="store_true", help="show what happens until it has ended")
+
+    jobs = _command(commands, "jobs", _jobs, "list the experiments of a server")
+    jobs.add_argument("--state", choices=["queued", "running", *FINAL], help="only those in this state")
+    jobs.add_argument("--search", metavar="TEXT", help="only those with this in their names")
+    jobs.add_argument("--limit", type=int, default=20, metavar="N", help="most lines (default: 20)")
+
+    for name, run, words in (
+        ("watch", _watch, "show what happens to an experiment until it has ended"),
+        ("cancel", _cancel, "cancel an experiment; what is computed stays"),
+        ("retry", _retry, "run a failed or cancelled experiment on"),
+    ):
+        _command(commands, name, run, words).add_argument("id", metavar="ID", help="id of the experiment")
+
+    fetch = _command(commands, "fetch", _fetch, "download the files of an experiment")
+    fetch.add_argument("id", metavar="ID", help="id of the experiment")
+    fetch.add_argument("--out", type=Path, metavar="DIR", help="where files go (default: the id)")
+
+
+def _command(commands: Any, name: str, run: Any, words: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=words)
+    parser.add_argument("--server", metavar="URL", help="address of the server (default: VALLEY_SERVER)")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _submit(options: argparse.Namespace, console: Console) -> int:
+    client = Client(options.server)
+    extra = {"priority": options.priority} | ({"force": True} if options.force else {})
+    if options.spec in recipe_names() and not Path(options.spec).exists():
+        submission: dict[str, Any] = {"recipe": options.spec}
+    else:
+        submission = read_spec(options.spec).to_json()
+    row = client.submit(submission | extra, key=options.key)
+    console.print(row["id"], highlight=False)
+    if not options.watch:
+        return 0
+    return _end(watch(client, row["id"], console), console)
+
+
+def _jobs(options: argparse.Namespace, console: Console) -> int:
+    client = Client(options.server)
+    table = Table()
+    for column in ("id", "name", "state", "progress", "created", "verdict"):
+        table.add_column(column, no_wrap=column in ("id", "state", "created"))
+    for number, row in enumerate(client.experiments(state=options.state, search=options.search)):
+        if number >= options.limit:
+            break
+        created = datetime.fromisoformat(row["created"]).astimezone().strftime("%Y-%m-%d %H:%M")
+        verdict = row["verdict_kind"] or row["error"] or ""
+        table.add_row(row["id"], row["name"], row["state"], f"{100 * row['progress']:.0f} %", created, verdict)
+    console.print(table)
+    return 0
+
+
+def _watch(options: argparse.Namespace, console: Console) -> int:
+    return _end(watch(Client(options.server), options.id, console), console)
+
+
+def _cancel(options: argparse.Namespace, console: Console) -> int:
+    row = Client(options.server).post(f"/api/experiments/{options.id}/cancel")
+    console.print(f"{row['name']} is {row['stage']}", highlight=False)
+    return 0
+
+
+def _retry(options: argparse.Namespace, console: Console) -> int:
+    row = Client(options.server).post(f"/api/experiments/{options.id}/retry")
+    console.print(f"{row['name']} is {row['state']} again (run {row['run']})", highlight=False)
+    return 0
+
+
+def _fetch(options: argparse.Namespace, console: Console) -> int:
+    client = Client(options.server)
+    target = options.out or Path(options.id)
+    names = [file["name"] for file in client.get(f"/api/experiments/{options.id}/files")["items"]]
+    target.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        try:
+            client.download(options.id, name, target / name)
+        except Refused as error:
+            if error.status != 404:  # replaced or removed since it was listed
+                raise
+            continue
+        console.print(str(target / name), highlight=False, soft_wrap=True)
+    return 0
+
+
+def _end(row: dict[str, Any], console: Console) -> int:
+    conclude(row, console)
+    return 0 if row["state"] == "done" else EXIT_FAILED

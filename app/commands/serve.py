@@ -1,0 +1,109 @@
+"""`valley serve`: the API, the page and local workers in one command, ended cleanly by Ctrl-C or SIGTERM."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import uvicorn
+
+from app.api.application import create_app
+from app.logs import start_logging
+from app.runners.crew import Crew, local_devices
+from app.settings import BadSettings, Settings
+
+log = logging.getLogger(__name__)
+
+_GRACE_SECONDS = 3
+
+
+class Server(uvicorn.Server):
+    """A server that says where it listens, has workers, and ends streams before it waits for them."""
+
+    def __init__(self, settings: Settings, ready: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._ready = ready
+        self._crew: Crew | None = None
+        self._socket = _listen(settings)
+        self.address = _address(self._socket)
+        self._app = create_app(settings)
+        super().__init__(
+            uvicorn.Config(
+                self._app,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                lifespan="on",
+                timeout_graceful_shutdown=_GRACE_SECONDS,
+                ws="none",
+            )
+        )
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until a signal, or `should_exit`."""
+        super().run(sockets or [self._socket])
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._crew = Crew(self._settings, local_devices(self._settings))
+            threading.Thread(target=self._ready, args=(self.address,), name="ready", daemon=True).start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._app.state.wiring.closing = True
+        leaving = threading.Thread(target=self._crew.stop, name="leaving") if self._crew is not None else None
+        if leaving is not None:
+            leaving.start()
+        await super().shutdown(sockets)
+        if leaving is not None:
+            leaving.join()
+
+
+def serve(settings: Settings, ready: Callable[[str], None]) -> None:
+    """Serve until Ctrl-C or SIGTERM; `ready` is told the address once requests are answered."""
+    start_logging(settings)
+    _warn(settings)
+    with suppress(KeyboardInterrupt):
+        end_quietly()
+        Server(settings, ready).run()
+
+
+def end_quietly() -> None:
+    """Let SIGTERM do what Ctrl-C does. Uvicorn raises a signal again once everything is shut down."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def _listen(settings: Settings) -> socket.socket:
+    """Bind before anything else is started, so that a port in use is one clear line."""
+    settings.refuse_open_door()
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((settings.host.strip("[]"), settings.port))
+    except OSError as error:
+        found.close()
+        raise BadSettings(
+            f"cannot listen at {settings.host}:{settings.port} ({error.strerror or error}): choose another --port, "
+            "or 0 for any free one"
+        ) from error
+    found.listen(1024)
+    found.set_inheritable(False)
+    return found
+
+
+def _address(found: socket.socket) -> str:
+    host, port, *_ = found.getsockname()
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _warn(settings: Settings) -> None:
+    key: Any = settings.api_key
+    if key is not None and len(key.get_secret_value()) < 16:
+        log.warning("VALLEY_API_KEY is short: make a better one by `openssl rand -hex 24`")

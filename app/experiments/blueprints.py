@@ -1,0 +1,114 @@
+"""Blueprints of networks: names and shapes of tensors, size, cost and initial norms, without torch in this process.
+
+A short-lived child process with torch draws a blueprint (`app.experiments.drawing`); it is kept for the next question.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.experiments.spec import Model
+
+log = logging.getLogger(__name__)
+
+_KEPT = 256
+_PATIENCE = 60.0
+
+
+class BadModel(ValueError):
+    """A network that cannot be built as described; the message says why."""
+
+
+@dataclass(frozen=True)
+class Norms:
+    """The smallest and the median norm of a network's groups before training."""
+
+    smallest: float
+    median: float
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """What is known of a network without having it: `tensors` are the shape and the safetensors type of each by name.
+
+    `norms` are by structure and by whether biases are in the group; empty for networks that are too large to build.
+    """
+
+    parameters: int
+    multiply_adds: int
+    tensors: dict[str, tuple[tuple[int, ...], str]]
+    norms: dict[tuple[str, bool], Norms]
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Blueprint:
+        return cls(
+            parameters=values["parameters"],
+            multiply_adds=values["multiply_adds"],
+            tensors={name: (tuple(shape), kind) for name, shape, kind in values["tensors"]},
+            norms={(structure, bias): Norms(low, middle) for structure, bias, low, middle in values["norms"]},
+        )
+
+
+class Blueprints:
+    """Draws blueprints on demand, one at a time, and keeps the latest."""
+
+    def __init__(self, data_root: Path | None, largest: int) -> None:
+        self._data_root = data_root
+        self._largest = largest
+        self._kept: OrderedDict[str, Blueprint | BadModel] = OrderedDict()
+        self._drawing = threading.Lock()
+
+    def known(self, model: Model, dataset: str) -> Blueprint | None:
+        """The blueprint, if it was drawn before."""
+        found = self._kept.get(_key(model, dataset))
+        return found if isinstance(found, Blueprint) else None
+
+    def draw(self, model: Model, dataset: str) -> Blueprint:
+        """The blueprint of a network for a data set; raises BadModel. The first time it takes seconds."""
+        key = _key(model, dataset)
+        with self._drawing:
+            if key not in self._kept:
+                self._kept[key] = self._ask(model, dataset)
+                while len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(key)
+            found = self._kept[key]
+        if isinstance(found, BadModel):
+            raise BadModel(str(found))
+        return found
+
+    def _ask(self, model: Model, dataset: str) -> Blueprint | BadModel:
+        question = {
+            "model": model.model_dump(),
+            "dataset": dataset,
+            "data_root": None if self._data_root is None else str(self._data_root),
+            "largest": self._largest,
+        }
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "app.experiments.drawing"],
+                input=json.dumps(question).encode(),
+                capture_output=True,
+                timeout=_PATIENCE,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return BadModel(f"model {model} takes too long to build: choose a smaller one")
+        try:
+            answer = json.loads(done.stdout)
+        except ValueError:
+            log.error("drawing %s failed with code %s: %s", model, done.returncode, done.stderr.decode()[-2000:])
+            return BadModel(f"model {model} cannot be built (its process ended with code {done.returncode})")
+        return BadModel(answer["error"]) if "error" in answer else Blueprint.from_json(answer)
+
+
+def _key(model: Model, dataset: str) -> str:
+    return json.dumps([model.model_dump(), dataset], sort_keys=True, default=str)

@@ -1,0 +1,82 @@
+"""`python -m app.experiments.drawing`: answers one question about a network, in JSON on its standard streams."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import torch
+from torch import nn
+
+from training.groups import group_norms, partition, prunable
+from training.models import build_model, count_parameters, multiply_adds
+from training.settings import Structure
+from training.sources import SOURCES
+
+# The names that safetensors gives to torch's types.
+_TYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+
+
+def draw(question: dict[str, Any]) -> dict[str, Any]:
+    """Build the network on the meta device, where it costs no memory, then for real unless it is too large."""
+    shape, classes = _samples(question["dataset"], question["data_root"])
+    with torch.device("meta"):
+        model = build_model(question["model"], input_shape=shape, classes=classes)
+    parameters = count_parameters(model)
+    if parameters > question["largest"]:
+        raise ValueError(f"the network has {parameters:,} parameters, {question['largest']:,} are allowed here")
+    return {
+        "parameters": parameters,
+        "multiply_adds": multiply_adds(model, shape),
+        "tensors": [[name, list(tensor.shape), _TYPES[tensor.dtype]] for name, tensor in model.state_dict().items()],
+        "norms": list(_norms(build_model(question["model"], input_shape=shape, classes=classes, seed=0))),
+    }
+
+
+def _samples(dataset: str, root: str | None) -> tuple[tuple[int, ...], int]:
+    if dataset in SOURCES:
+        return SOURCES[dataset].shape, SOURCES[dataset].classes
+    from training.datasets import load_dataset
+
+    loaded = load_dataset(dataset, root=None if root is None else Path(root))
+    return loaded.shape, loaded.classes
+
+
+def _norms(model: nn.Module) -> Iterator[list[Any]]:
+    for structure in get_args(Structure):
+        for bias in (True, False):
+            layers = [group_norms(group).double() for group in prunable(partition(model, structure, bias))]
+            if layers:
+                norms = torch.cat(layers)
+                yield [structure, bias, float(norms.min()), float(norms.median())]
+
+
+def main() -> int:
+    torch.set_num_threads(1)
+    # Whatever a factory of the operator's prints must not mix with the answer.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    try:
+        answer = draw(json.load(sys.stdin))
+    except Exception as error:  # any option may be wrong in any way; the caller shows the message to its client
+        answer = {"error": str(error).split("\n", 1)[0] or type(error).__name__}
+    with answers:
+        json.dump(answer, answers)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

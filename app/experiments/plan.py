@@ -1,0 +1,132 @@
+"""The plan of an experiment, written once: a spec becomes tasks with dependencies, and every runner executes these.
+
+train each minimum | fit each curve | frame each plane | tiles of its surface, coarse first
+profile of each curve and line | sharpness of each minimum | verdict
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.experiments.cost import tile_points
+from app.experiments.spec import Spec
+from landscape.records import line_name
+from landscape.tiles import Tile, tiles
+
+
+class Kind(StrEnum):
+    """What a task does."""
+
+    TRAIN = "train"
+    FIT = "fit"
+    FRAME = "frame"
+    SURFACE = "surface"
+    CURVE = "curve"
+    LINE = "line"
+    SHARPNESS = "sharpness"
+    VERDICT = "verdict"
+
+
+STAGES = {
+    Kind.TRAIN: "minima",
+    Kind.FIT: "curves",
+    Kind.FRAME: "surfaces",
+    Kind.SURFACE: "surfaces",
+    Kind.CURVE: "profiles",
+    Kind.LINE: "profiles",
+    Kind.SHARPNESS: "profiles",
+    Kind.VERDICT: "verdict",
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """One piece of work on a subject: a minimum, a curve, a line or a plane (with the index of a tile).
+
+    It cannot do without the results of those that it `needs`, and uses those of the tasks it comes `after` where they
+    succeed. Among tasks that are ready, the one with the lowest `priority` runs first.
+    """
+
+    kind: Kind
+    subject: str
+    index: int = 0
+    needs: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    priority: int = 0
+
+    @property
+    def id(self) -> str:
+        tile = f":{self.index}" if self.kind is Kind.SURFACE else ""
+        return f"{self.kind}:{self.subject}{tile}"
+
+    @property
+    def stage(self) -> str:
+        return STAGES[self.kind]
+
+
+def plan(spec: Spec) -> tuple[Task, ...]:
+    """All tasks of an experiment, those first on which others depend."""
+    return tuple(_tasks(spec))
+
+
+def lost_tasks(tasks: Sequence[Task], failed: Set[str]) -> set[str]:
+    """The tasks that failed, and those that cannot be run without them."""
+    lost = set(failed)
+    for task in tasks:
+        if not lost.isdisjoint(task.needs):
+            lost.add(task.id)
+    return lost
+
+
+def ready_tasks(tasks: Sequence[Task], done: Set[str], lost: Set[str]) -> list[Task]:
+    """The tasks that can be run now, the most urgent first."""
+    ready = [
+        task
+        for task in tasks
+        if task.id not in done
+        and task.id not in lost
+        and all(need in done for need in task.needs)
+        and all(other in done or other in lost for other in task.after)
+    ]
+    return sorted(ready, key=lambda task: task.priority)
+
+
+def plane_tiles(spec: Spec, plane: str) -> list[Tile]:
+    """The tiles of a plane's surface; a task names one by its index."""
+    resolution = spec.all_planes[plane].resolution
+    return tiles(resolution, resolution, tile_points(spec))
+
+
+def _tasks(spec: Spec) -> Iterator[Task]:
+    curves, planes = spec.all_curves, spec.all_planes
+    for minimum in spec.minima:
+        yield Task(Kind.TRAIN, minimum, priority=10)
+    for name, curve in curves.items():
+        yield Task(Kind.FIT, name, needs=(f"train:{curve.start}", f"train:{curve.end}"), priority=20)
+    # Frozen BatchNorm statistics are those of the first minimum, wherever one looks.
+    frozen = (f"train:{next(iter(spec.minima))}",) if spec.batch_norm == "frozen" else ()
+    every_point = (*(f"train:{name}" for name in spec.minima), *(f"fit:{name}" for name in curves))
+    for name, plane in planes.items():
+        needs = tuple(_maker(point) for point in plane.through or filter(None, (plane.around, plane.trajectory)))
+        yield Task(Kind.FRAME, name, needs=needs, after=every_point, priority=30)
+        for index, tile in enumerate(plane_tiles(spec, name)):
+            yield Task(Kind.SURFACE, name, index, needs=(f"frame:{name}", *frozen), priority=40 + min(tile.level, 9))
+    profiles = []
+    for start, end in spec.lines:
+        needs = (f"train:{start}", f"train:{end}", *frozen)
+        profiles.append(Task(Kind.LINE, line_name(start, end), needs=needs, priority=50))
+    profiles += [Task(Kind.CURVE, name, needs=(f"fit:{name}", *frozen), priority=50) for name in curves]
+    profiles += [Task(Kind.SHARPNESS, name, needs=(f"train:{name}", *frozen), priority=51) for name in spec.minima]
+    yield from profiles
+    if spec.between is not None:
+        pair = next(pair for pair in spec.lines if set(pair) == set(spec.between))
+        others = tuple(task.id for task in profiles)
+        yield Task(Kind.VERDICT, "experiment", needs=(f"line:{line_name(*pair)}",), after=others, priority=60)
+
+
+def _maker(point: str) -> str:
+    """The task that makes a named point: a minimum, or a bend of a curve."""
+    name, _, bend = point.partition(".")
+    return f"fit:{name}" if bend else f"train:{name}"

@@ -1,0 +1,342 @@
+"""The spec of an experiment: the one description that travels from the door to the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from app.experiments.flaws import Flaw, refuse
+from app.experiments.flaws import Path as FieldPath
+from landscape.records import line_name
+from training.models import describe_models
+from training.settings import LARGEST_SEED, Training
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
+_STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
+
+
+def _check_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name: use a letter, then letters, digits, '-' or '_', 48 at most")
+    return name
+
+
+def _check_text(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError(f"{text!r} has characters that cannot be printed: use letters, digits, signs and spaces")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_check_name)]
+Text = Annotated[str, AfterValidator(_check_text)]
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+
+
+class BadSpec(ValueError):
+    """A spec that is refused; the message names each field with its value."""
+
+
+class Model(BaseModel):
+    """A network by name, with the options of its architecture."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
+    name: str = Field("cnn", description="architecture: cnn, lenet, mlp, vgg16, ..., or package.module:factory")
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        if ":" in self.name:
+            return self
+        known = describe_models()
+        if self.name not in known:
+            message = f"model {self.name!r} is unknown: use one of {', '.join(known)}"
+            refuse([Flaw(("name",), self.name, message)])
+        has = ", ".join(known[self.name].options) or "none"
+        refuse(
+            Flaw((option,), value, f"model {self.name!r} has no option {option}: its options are {has}")
+            for option, value in self.options.items()
+            if option not in known[self.name].options
+        )
+        return self
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.__pydantic_extra__ or {})
+
+    def __str__(self) -> str:
+        shown = (f"{key}={value}" for key, value in self.options.items())
+        return " ".join([self.name, *shown])
+
+
+class Minimum(Training):
+    """One trained network: fields that are not given come from the spec's `training` and `seed`."""
+
+    checkpoint: str | None = Field(None, max_length=200, description="a checkpoint to use instead of training")
+
+    @model_validator(mode="after")
+    def _checkpoint_alone(self) -> Self:
+        others = self.model_fields_set - {"checkpoint"}
+        if self.checkpoint is not None and others:
+            unused = ", ".join(sorted(others))
+            raise ValueError(f"checkpoint={self.checkpoint!r} is not trained, so {unused} cannot be set")
+        return self
+
+
+class Curve(BaseModel):
+    """A path of low loss, fitted between two minima."""
+
+    model_config = _STRICT
+    kind: Literal["bezier", "polychain"] = Field("bezier", description="bezier, or polychain for straight pieces")
+    start: Name = Field(alias="from", description="minimum at which it starts")
+    end: Name = Field(alias="to", description="minimum at which it ends")
+    bends: int = Field(1, ge=1, le=8, description="free points between the two ends")
+    epochs: int = Field(30, ge=1, le=100_000, description="passes over the training set")
+    batch_size: int | None = Field(None, ge=1, le=1_000_000, description="batch size, if not that of the training")
+    lr: float = Field(0.05, gt=0, le=1000, description="base learning rate; falls linearly in the second half")
+    momentum: float = Field(0.9, ge=0, lt=1, description="momentum of the gradient")
+    weight_decay: float = Field(0.0, ge=0, le=1000, description="L2 penalty on the points of the curve")
+    seed: Seed | None = Field(None, description="seed of order and of t, if not the spec's")
+
+    @model_validator(mode="after")
+    def _two_ends(self) -> Self:
+        if self.start == self.end:
+            raise ValueError(f"from and to are both {self.start!r}: a curve joins two different minima")
+        return self
+
+
+class Plane(BaseModel):
+    """A plane in weight space, and the grid on it. Exactly one of through, around and trajectory says which."""
+
+    model_config = _STRICT
+    through: tuple[str, str, str] | None = Field(None, description="three points: minima, or bends such as valley.bend")
+    around: Name | None = Field(None, description="minimum around which two random directions are taken")
+    trajectory: Name | None = Field(None, description="minimum whose training path gives the principal directions")
+    resolution: int = Field(41, ge=3, le=401, description="grid points along each axis")
+    margin: float = Field(0.2, ge=0, le=10, description="space around the named points, as a share of their extent")
+    complete: Literal["random"] | None = Field(None, description="what replaces a missing direction; else refused")
+    seed: Seed = Field(0, description="seed of random directions")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        given = [way for way in ("through", "around", "trajectory") if getattr(self, way) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give exactly one of through, around and trajectory, not {' and '.join(given) or 'none'}")
+        if self.through is not None and len(set(self.through)) < 3:
+            raise ValueError(f"through={list(self.through)} needs three different points")
+        return self
+
+
+class Judgement(BaseModel):
+    """What the verdict compares, and when a path counts as flat."""
+
+    model_config = _STRICT
+    between: tuple[Name, Name] | None = Field(None, description="the two minima in question; by default the first two")
+    control: Name | None = Field(None, description="unrelated minimum beside them; by default the third")
+    tolerance: float = Field(0.05, gt=0, le=100, description="rise in nats up to which a path is flat")
+    level: float = Field(0.95, gt=0.5, lt=1, description="level of the bootstrap interval")
+    resamples: int = Field(1000, ge=100, le=20_000, description="bootstrap resamplings")
+    radius: float = Field(0.1, gt=0, le=10, description="relative distance at which sharpness is measured")
+
+
+class Spec(BaseModel):
+    """An experiment: minima, curves between them, surfaces around them, and the verdict."""
+
+    model_config = _STRICT
+    name: Text = Field("experiment", min_length=1, max_length=120, description="what people call it")
+    dataset: Text = Field("digits", min_length=1, max_length=400, description="digits, mnist, ..., or npz:PATH")
+    model: Model = Field(Model(), description="the network")
+    seed: Seed = Field(0, description="seed of everything that has none of its own")
+    training: Training = Field(Training(), description="settings of all minima unless they say otherwise")
+    minima: dict[Name, Minimum] = Field(min_length=1, max_length=16, description="the trained networks, by name")
+    curves: dict[Name, Curve] | None = Field(
+        None, max_length=32, description="curves by name; by default from the first minimum"
+    )
+    planes: dict[Name, Plane] | None = Field(
+        None, max_length=32, description="planes by name; by default valley and basins"
+    )
+    splits: tuple[Literal["train", "test"], ...] = Field(("train", "test"), min_length=1, description="data evaluated")
+    batch_norm: Literal["population", "running", "frozen"] = Field(
+        "population", description="BatchNorm statistics at a point: of all training data, running averages, or stored"
+    )
+    samples: int | None = Field(
+        None, ge=1, le=10**9, description="evaluate on the first so many samples of each split; else all"
+    )
+    points: int = Field(61, ge=3, le=10_001, description="values of t along curves and lines")
+    verdict: Judgement = Field(Judgement(), description="what is judged, and how")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _minima_named(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("minima") is None:
+            refuse([Flaw(("minima",), None, "minima is missing: name at least one, as {'sgd': {'optimizer': 'sgd'}}")])
+        return values
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse([*self._split_flaws(), *self._curve_flaws(), *self._plane_flaws(), *self._verdict_flaws()])
+        return self
+
+    def _split_flaws(self) -> Iterator[Flaw]:
+        given = list(self.splits)
+        if "train" not in given:
+            yield Flaw(("splits",), given, f"{given} must have 'train': barriers are measured on it")
+        if len(set(given)) != len(given):
+            yield Flaw(("splits",), given, f"{given} names one twice")
+
+    def _curve_flaws(self) -> Iterator[Flaw]:
+        lines = [line_name(*pair) for pair in self.lines]
+        for line in {line for line in lines if lines.count(line) > 1}:
+            yield Flaw(("minima",), list(self.minima), f"two lines would have the name {line!r}: rename a minimum")
+        for name, curve in (self.curves or {}).items():
+            if name in self.minima:
+                yield Flaw(("curves", name), name, "a minimum has that name already")
+            if name in lines:
+                yield Flaw(("curves", name), name, "the straight line between two minima has that name already")
+            for field, end in (("from", curve.start), ("to", curve.end)):
+                if end not in self.minima:
+                    yield self._no_minimum(("curves", name, field), end)
+
+    def _plane_flaws(self) -> Iterator[Flaw]:
+        points = set(self.minima) | {bend for name in self.all_curves for bend in self.bends(name)}
+        for name, plane in (self.planes or {}).items():
+            for index, point in enumerate(plane.through or ()):
+                if point not in points:
+                    message = f"{point!r} is unknown: use one of {', '.join(sorted(points))}"
+                    yield Flaw(("planes", name, "through", index), point, message)
+            for field in ("around", "trajectory"):
+                centre = getattr(plane, field)
+                if centre is not None and centre not in self.minima:
+                    yield self._no_minimum(("planes", name, field), centre)
+            path = plane.trajectory
+            if path in self.minima and self.minima[path].checkpoint is not None:
+                message = f"{path!r} is a checkpoint, which has no training path"
+                yield Flaw(("planes", name, "trajectory"), path, message)
+
+    def _verdict_flaws(self) -> Iterator[Flaw]:
+        between, control = self.verdict.between, self.verdict.control
+        for index, name in enumerate(between or ()):
+            if name not in self.minima:
+                yield self._no_minimum(("verdict", "between", index), name)
+        if control is not None and control not in self.minima:
+            yield self._no_minimum(("verdict", "control"), control)
+        if between is not None and len({*between, control}) < 3:
+            yield Flaw(("verdict", "between"), list(between), f"{list(between)} and control={control!r} must differ")
+
+    def _no_minimum(self, path: FieldPath, name: str) -> Flaw:
+        return Flaw(path, name, f"{name!r} is no minimum of this spec: use one of {', '.join(self.minima)}")
+
+    def minimum(self, name: str) -> Minimum:
+        """A minimum with all its settings: its own, then those of `training`, then the spec's seed."""
+        own = self.minima[name]
+        if own.checkpoint is not None:
+            return own
+        merged = {"seed": self.seed} | self.training.model_dump(exclude_unset=True) | own.model_dump(exclude_unset=True)
+        if "c" in own.model_fields_set and "target" not in own.model_fields_set:
+            merged.pop("target", None)
+        if "target" in own.model_fields_set and "c" not in own.model_fields_set:
+            merged.pop("c", None)
+        wanted = [plane for plane in (self.planes or {}).values() if plane.trajectory == name]
+        if wanted and not merged.get("snapshots"):
+            merged["snapshots"] = max(1, merged.get("epochs", 120) // 60)
+        return Minimum(**merged)
+
+    @property
+    def all_curves(self) -> dict[str, Curve]:
+        """The curves as given, or one from the first minimum to each of the next two."""
+        if self.curves is not None:
+            return self.curves
+        first, *others = self.minima
+        names = ("valley", "contrast")
+        return {
+            name: Curve.model_validate({"from": first, "to": other}) for name, other in zip(names, others, strict=False)
+        }
+
+    @property
+    def all_planes(self) -> dict[str, Plane]:
+        """The planes as given, or those through the first minima and the bend; around it where there is just one."""
+        if self.planes is not None:
+            return self.planes
+        names = list(self.minima)
+        if len(names) == 1:
+            return {"around": Plane(around=names[0])}
+        planes = {}
+        joining = [name for name, curve in self.all_curves.items() if {curve.start, curve.end} == set(names[:2])]
+        if joining:
+            planes["valley"] = Plane(through=(names[0], names[1], self.bends(joining[0])[0]), complete="random")
+        if len(names) > 2:
+            planes["basins"] = Plane(through=(names[0], names[1], names[2]))
+        return planes
+
+    def bends(self, curve: str) -> list[str]:
+        """The names of a curve's free points."""
+        count = self.all_curves[curve].bends
+        return [f"{curve}.bend"] if count == 1 else [f"{curve}.bend{number}" for number in range(1, count + 1)]
+
+    def curves_on(self, plane: str) -> list[str]:
+        """The curves that lie on a plane; a projected one would seem to cross hills that it goes around."""
+        through = set(self.all_planes[plane].through or ())
+        return [
+            name for name, curve in self.all_curves.items() if {curve.start, curve.end, *self.bends(name)} <= through
+        ]
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """Every pair of minima, in the order of the spec."""
+        return list(combinations(self.minima, 2))
+
+    @property
+    def between(self) -> tuple[str, str] | None:
+        """The two minima that the verdict is about."""
+        names = list(self.minima)
+        return self.verdict.between or ((names[0], names[1]) if len(names) > 1 else None)
+
+    @property
+    def control(self) -> str | None:
+        """The unrelated minimum beside them."""
+        rest = [name for name in self.minima if name not in (self.between or ())]
+        return self.verdict.control or (rest[0] if rest else None)
+
+    def to_json(self) -> dict[str, Any]:
+        """What was given, as plain values; reading it back gives an equal spec."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def read_spec(path: str | Path) -> Spec:
+    """Read a spec from a JSON or YAML file."""
+    path = Path(path)
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadSpec(f"spec {path} does not exist") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSpec(f"spec {path} cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        raise BadSpec(f"spec {path} is neither JSON nor YAML: {error}") from error
+    return parse_spec(content, source=str(path))
+
+
+def parse_spec(content: Any, *, source: str = "spec") -> Spec:
+    """Validate plain values as a spec."""
+    if not isinstance(content, dict):
+        raise BadSpec(f"{source} must be an object with named fields, not {type(content).__name__}")
+    try:
+        return Spec.model_validate(content)
+    except ValidationError as error:
+        raise BadSpec(f"{source}: " + "; ".join(_explain(error))) from error
+
+
+def _explain(error: ValidationError) -> Iterator[str]:
+    for detail in error.errors():
+        field = ".".join(str(part) for part in detail["loc"])
+        message = detail["msg"].removeprefix("Value error, ")
+        if detail["type"] == "extra_forbidden":
+            message = "unknown field"
+        value = detail["input"]
+        plain = isinstance(value, str | int | float | bool)
+        shown = f" (got {value!r})" if plain and repr(value) not in message else ""
+        yield f"{field}: {message}{shown}" if not message.startswith(field) else f"{message}{shown}"

@@ -1,0 +1,318 @@
+"""The tasks of an experiment as plain functions: resumable, and idempotent through what they leave in `work/`."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from safetensors.torch import save
+from torch import Generator, Tensor
+
+from app.experiments.plan import Kind, plane_tiles
+from app.experiments.results import (
+    FittedCurve,
+    FramedPlane,
+    Judged,
+    MeasuredPath,
+    MeasuredSharpness,
+    Result,
+    SurfaceTile,
+    TrainedMinimum,
+)
+from app.experiments.spec import Spec
+from app.experiments.workbench import Workbench
+from app.runners.child import Assignment
+from landscape import along, fit_curve, verdict
+from landscape.atomic import write_atomically
+from landscape.curves import Curve
+from landscape.evaluation import Values
+from landscape.fitting import FittingProgress
+from landscape.framing import frame
+from landscape.profiles import Profile, line
+from landscape.records import LayerRecord, MinimumRecord, PathRecord, PathValues, line_name
+from landscape.sharpness import sharpness
+from landscape.surfaces import evaluate_tile
+from training import train
+from training.augmentation import crop_and_flip
+from training.checkpoints import Checkpoint, check_state, read_checkpoint, save_checkpoint
+from training.epochs import Epoch, measure
+from training.groups import partition
+from training.loop import Progress
+
+Report = Callable[[float, dict[str, Any]], None]
+CancelCheck = Callable[[], bool]
+
+_bench: Workbench | None = None
+
+
+def perform(assignment: Assignment, report: Report, cancelled: CancelCheck) -> Result:
+    """Run one task to its end, on the workbench that the last task left if it was of the same experiment."""
+    global _bench
+    if _bench is None or (_bench.spec, _bench.directory) != (assignment.spec, assignment.directory):
+        _bench = Workbench(assignment.spec, assignment.directory, assignment.data_root, assignment.checkpoints)
+    task = assignment.task
+    match task.kind:
+        case Kind.TRAIN:
+            return _train(_bench, task.subject, report, cancelled)
+        case Kind.FIT:
+            return _fit(_bench, task.subject, report, cancelled)
+        case Kind.FRAME:
+            return _frame(_bench, task.subject)
+        case Kind.SURFACE:
+            return _surface(_bench, task.subject, task.index, report, cancelled)
+        case Kind.CURVE:
+            spec = _bench.spec.all_curves[task.subject]
+            path = _bench.curve(task.subject)
+            return _path(_bench, task.subject, spec.kind, spec.start, spec.end, path, cancelled)
+        case Kind.LINE:
+            start, end = next(pair for pair in _bench.spec.lines if line_name(*pair) == task.subject)
+            path = line(_bench.minimum(start), _bench.minimum(end))
+            return _path(_bench, task.subject, "line", start, end, path, cancelled)
+        case Kind.SHARPNESS:
+            return _sharpness(_bench, task.subject, cancelled)
+        case Kind.VERDICT:
+            return _judge(_bench)
+
+
+def _train(bench: Workbench, name: str, report: Report, cancelled: CancelCheck) -> TrainedMinimum:
+    settings = bench.spec.minimum(name)
+    path = bench.directory / f"{name}.safetensors"
+    described = {
+        "name": name,
+        "dataset": bench.spec.dataset,
+        "fingerprint": bench.data.fingerprint,
+        "model": bench.spec.model.model_dump(),
+        "training": settings.model_dump(mode="json", exclude={"checkpoint"}),
+    }
+    if not path.is_file():
+        if settings.checkpoint is not None:
+            _adopt(bench, name, described)
+        else:
+            model = bench.network(settings.initialisation)
+
+            def watch(progress: Progress) -> None:
+                details: dict[str, Any] = {"epoch": progress.epoch, "epochs": progress.epochs, "loss": progress.loss}
+                if progress.record is not None:
+                    details["record"] = progress.record.to_json()
+                if progress.forecast is not None:
+                    details["forecast"] = asdict(progress.forecast) | {"text": str(progress.forecast)}
+                report(progress.share, details)
+
+            trained = train(
+                model, bench.data, settings, directory=bench.work / name, progress=watch, cancelled=cancelled
+            )
+            metrics = {"epochs": [epoch.to_json() for epoch in trained.epochs]}
+            save_checkpoint(path, model, spec=described, metrics=metrics)
+    (bench.work / name / "training-state.pt").unlink(missing_ok=True)
+    return TrainedMinimum(_minimum_record(name, bench.checkpoint(name)), bench.data.fingerprint)
+
+
+def _adopt(bench: Workbench, name: str, described: dict[str, Any]) -> None:
+    """Take a stranger's checkpoint as a minimum: checked, measured once, and copied."""
+    source = bench.checkpoints[name]
+    model = bench.network()
+    state = read_checkpoint(source).state
+    check_state(state, model, source=str(source))
+    model.load_state_dict(state)
+    record = measure(model, partition(model), bench.data.splits, epoch=0, learning_rate=0.0, threshold=0.0, seconds=0.0)
+    described = described | {"training": {"checkpoint": str(source.name)}}
+    metrics = {"epochs": [record.to_json()]}
+    save_checkpoint(bench.directory / f"{name}.safetensors", model, spec=described, metrics=metrics)
+
+
+def _minimum_record(name: str, checkpoint: Checkpoint) -> MinimumRecord:
+    epochs = [Epoch.from_json(values) for values in checkpoint.metrics["epochs"]]
+    columns = [field for field in asdict(epochs[-1]) if field != "layers"]
+    settings = checkpoint.spec["training"]
+    return MinimumRecord(
+        name=name,
+        optimizer=settings.get("optimizer", "checkpoint"),
+        settings=settings,
+        epochs={column: np.array([getattr(epoch, column) for epoch in epochs], dtype=np.float64) for column in columns},
+        layers=[LayerRecord(**asdict(layer)) for layer in epochs[-1].layers],
+        final={column: float(getattr(epochs[-1], column)) for column in columns},
+        checkpoint=f"{name}.safetensors",
+    )
+
+
+def _fit(bench: Workbench, name: str, report: Report, cancelled: CancelCheck) -> FittedCurve:
+    spec = bench.spec.all_curves[name]
+    path = bench.curve_file(name)
+    if not path.is_file():
+        settings = bench.spec.training
+        curve = fit_curve(
+            bench.network(),
+            bench.minimum(spec.start),
+            bench.minimum(spec.end),
+            (bench.data.x_train, bench.data.y_train),
+            kind=spec.kind,
+            bends=spec.bends,
+            epochs=spec.epochs,
+            batch_size=min(spec.batch_size or settings.batch_size, len(bench.data.x_train)),
+            lr=spec.lr,
+            momentum=spec.momentum,
+            weight_decay=spec.weight_decay,
+            seed=bench.spec.seed if spec.seed is None else spec.seed,
+            state_path=bench.work / f"curve-{name}-state.pt",
+            augment=_augmentation(bench),
+            progress=_seldom(report),
+            cancelled=cancelled,
+        )
+        with write_atomically(path) as file:
+            file.write(save({"points": curve.points.contiguous()}))
+        (bench.work / f"curve-{name}-state.pt").unlink(missing_ok=True)
+    return FittedCurve(length=bench.curve(name).length())
+
+
+def _augmentation(bench: Workbench) -> Callable[[Tensor, Generator], Tensor] | None:
+    """Crops and flips while a curve is fitted, where the data set is customarily trained with them."""
+    wanted = bench.spec.training.augment
+    if not (bench.data.augmented if wanted is None else wanted):
+        return None
+    return lambda x, generator: crop_and_flip(x, generator, bench.data.border)
+
+
+def _seldom(report: Report, every: float = 0.2) -> Callable[[FittingProgress], None]:
+    """Pass on a few steps a second: there are thousands."""
+    last = 0.0
+
+    def pass_on(step: FittingProgress) -> None:
+        nonlocal last
+        if time.monotonic() - last >= every:
+            last = time.monotonic()
+            report(step.share, {"epoch": step.epoch, "epochs": step.epochs, "loss": step.loss})
+
+    return pass_on
+
+
+def _frame(bench: Workbench, name: str) -> FramedPlane:
+    """Where everything with a name lies on a plane, and the grid that frames it."""
+    spec = bench.spec.all_planes[name]
+    record = frame(
+        name,
+        bench.plane(name),
+        bench.points(),
+        {key: bench.curve(key) for key in bench.spec.curves_on(name) if bench.curve_file(key).is_file()},
+        splits=bench.spec.splits,
+        resolution=spec.resolution,
+        margin=spec.margin,
+        defining=spec.through or tuple(filter(None, (spec.around, spec.trajectory))),
+        path_points=bench.spec.points,
+    )
+    return FramedPlane(record)
+
+
+def _surface(bench: Workbench, name: str, index: int, report: Report, cancelled: CancelCheck) -> SurfaceTile:
+    spec = bench.spec.all_planes[name]
+    plane = bench.plane(name)
+    x, y = plane.axes(spec.resolution, margin=spec.margin)
+    tile = plane_tiles(bench.spec, name)[index]
+    values = evaluate_tile(bench.evaluator(), plane, x, y, tile, cancelled=cancelled)
+    report(1.0, {})
+    return SurfaceTile(
+        loss={split: value.loss for split, value in values.items()},
+        error={split: value.error for split, value in values.items()},
+    )
+
+
+def _path(
+    bench: Workbench, name: str, kind: str, start: str, end: str, path: Curve, cancelled: CancelCheck
+) -> MeasuredPath:
+    file = bench.path_file(name)
+    if not file.is_file():
+        measured = along(
+            bench.network(),
+            path,
+            points=bench.spec.points,
+            samples=True,
+            evaluator=bench.evaluator(),
+            cancelled=cancelled,
+        )
+        buffer = io.BytesIO()
+        np.savez(buffer, **_arrays(measured))
+        with write_atomically(file) as target:
+            target.write(buffer.getvalue())
+    profile = _profile(bench, name)
+    values = {split: PathValues(found.loss, found.error) for split, found in profile.splits.items()}
+    return MeasuredPath(PathRecord(name, kind, start, end, profile.t, profile.arc, values))
+
+
+def _arrays(profile: Profile) -> dict[str, Any]:
+    arrays = {"kind": np.array(profile.kind), "t": profile.t, "arc": profile.arc}
+    for split, values in profile.splits.items():
+        arrays |= {f"{split}.{field}": getattr(values, field) for field in ("loss", "error", "samples")}
+    return arrays
+
+
+def _profile(bench: Workbench, name: str) -> Profile:
+    """A measured path with the losses of single samples, as `_path` left it."""
+    with np.load(bench.path_file(name), allow_pickle=False) as arrays:
+        splits: dict[str, Values] = {
+            split: Values(*(arrays[f"{split}.{field}"] for field in ("loss", "error", "samples")))
+            for split in bench.spec.splits
+        }
+        return Profile(str(arrays["kind"]), arrays["t"], arrays["arc"], splits)
+
+
+def _sharpness(bench: Workbench, name: str, cancelled: CancelCheck) -> MeasuredSharpness:
+    path = bench.sharpness_file(name)
+    if not path.is_file():
+        measured = sharpness(
+            bench.network(),
+            bench.minimum(name),
+            radius=bench.spec.verdict.radius,
+            seed=bench.spec.seed,
+            evaluator=bench.evaluator(),
+            cancelled=cancelled,
+        )
+        with write_atomically(path) as file:
+            file.write(json.dumps(measured.to_json()).encode())
+    return MeasuredSharpness(json.loads(path.read_text(encoding="utf-8")))
+
+
+def _judge(bench: Workbench) -> Judged:
+    """The verdict on the two minima in question, beside the control, drawn from all that was measured."""
+    spec = bench.spec
+    assert spec.between is not None
+    start, end = spec.between
+    control = spec.control
+    if control is not None and not bench.path_file(_line_name(spec, start, control)).is_file():
+        control = None
+    measured = [name for name in spec.minima if bench.sharpness_file(name).is_file()]
+    judged = verdict(
+        _line(bench, start, end),
+        _curve(bench, start, end),
+        None if control is None else _line(bench, start, control),
+        None if control is None else _curve(bench, start, control),
+        between=spec.between,
+        curve_name=_curve_name(spec, start, end) or "curve",
+        control_name=control or "control",
+        tolerance=spec.verdict.tolerance,
+        level=spec.verdict.level,
+        resamples=spec.verdict.resamples,
+        seed=spec.seed,
+        sharpness={name: json.loads(bench.sharpness_file(name).read_text(encoding="utf-8")) for name in measured},
+    )
+    return Judged(judged.to_json())
+
+
+def _line(bench: Workbench, a: str, b: str) -> Profile:
+    return _profile(bench, _line_name(bench.spec, a, b))
+
+
+def _line_name(spec: Spec, a: str, b: str) -> str:
+    return line_name(*next(pair for pair in spec.lines if set(pair) == {a, b}))
+
+
+def _curve(bench: Workbench, a: str, b: str) -> Profile | None:
+    name = _curve_name(bench.spec, a, b)
+    return None if name is None or not bench.path_file(name).is_file() else _profile(bench, name)
+
+
+def _curve_name(spec: Spec, a: str, b: str) -> str | None:
+    return next((name for name, curve in spec.all_curves.items() if {curve.start, curve.end} == {a, b}), None)

@@ -1,0 +1,154 @@
+"""A warm child process that runs tasks: torch, data set and network stay loaded in it between tasks.
+
+Torch lives only in children, so that a parent stays responsive, can cancel at once by killing the child, and
+survives whatever a task does to its process.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from app.experiments.plan import Task
+from app.experiments.results import Result
+from app.experiments.spec import Spec
+
+_SPAWN = multiprocessing.get_context("spawn")
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A task of an experiment in its directory; `checkpoints` are the files of minima that are not trained."""
+
+    task: Task
+    spec: Spec
+    directory: Path
+    data_root: Path | None
+    checkpoints: Mapping[str, Path]
+
+
+@dataclass(frozen=True)
+class Advance:
+    """A task in progress: the share that is done, and details for people (epoch metrics, a warning)."""
+
+    share: float
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Finished:
+    result: Result
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A task that raised: the message is for people, the traceback for the log."""
+
+    message: str
+    kind: str
+    traceback: str
+
+    @property
+    def reason(self) -> str:
+        """The message; errors that nobody foresaw say so little that their kind goes with it."""
+        return f"{self.kind}: {self.message}" if self.kind in _UNFORESEEN else self.message
+
+
+_UNFORESEEN = frozenset({"RuntimeError", "TypeError", "KeyError", "AttributeError", "AssertionError", "IndexError"})
+
+Message = Advance | Finished | Failed
+
+
+class Child:
+    """The parent's end of one child process."""
+
+    def __init__(self, *, threads: int = 1, environment: Mapping[str, str] | None = None) -> None:
+        self.connection, other = _SPAWN.Pipe()
+        self.process = _SPAWN.Process(target=_serve, args=(other, threads, dict(environment or {})), daemon=True)
+        self.process.start()
+        other.close()
+
+    def start(self, assignment: Assignment) -> None:
+        self.connection.send(assignment)
+
+    def cancel(self) -> None:
+        """Ask the running task to save its state and stop."""
+        with suppress(OSError):
+            self.connection.send("cancel")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+    def close(self, patience: float = 5.0) -> None:
+        """End an idle child: it leaves when its pipe closes."""
+        self.connection.close()
+        self.process.join(patience)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def _serve(connection: Connection, threads: int, environment: Mapping[str, str]) -> None:
+    """The child: takes assignments until its parent is gone."""
+    os.environ.update(environment)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    import torch
+
+    from app.experiments.tasks import perform
+
+    torch.set_num_threads(threads)
+    inbox = _Inbox(connection)
+    sending = threading.Lock()
+
+    def send(message: Message) -> None:
+        with sending:
+            connection.send(message)
+
+    while True:
+        assignment = inbox.take()
+        try:
+            result = perform(assignment, lambda share, details: send(Advance(share, details)), inbox.cancelled.is_set)
+            send(Finished(result))
+        except Exception as error:  # a task may fail in any way; the parent decides what that means
+            send(Failed(str(error) or type(error).__name__, type(error).__name__, traceback.format_exc()))
+
+
+class _Inbox:
+    """Reads the pipe in a thread, so that a cancel, or the parent's death, is noticed while a task computes."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.cancelled = threading.Event()
+        self._connection = connection
+        self._waiting: list[Assignment] = []
+        self._arrived = threading.Condition()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def take(self) -> Assignment:
+        with self._arrived:
+            self._arrived.wait_for(lambda: bool(self._waiting))
+            self.cancelled.clear()
+            return self._waiting.pop(0)
+
+    def _read(self) -> None:
+        while True:
+            try:
+                message = self._connection.recv()
+            except (EOFError, OSError):
+                os._exit(0)  # the parent is gone: nobody wants the result
+            if isinstance(message, Assignment):
+                with self._arrived:
+                    self._waiting.append(message)
+                    self._arrived.notify()
+            else:
+                self.cancelled.set()

@@ -1,0 +1,322 @@
+"""Conducts experiments: issues their tasks as these become ready, and keeps what comes back.
+
+Everything that it knows it can learn again from the ledger and the experiment's directory, so it may die at any
+moment and another one goes on. It is the only writer of landscape.h5.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from app.experiments.experiment import LANDSCAPE, Busy, Experiment
+from app.experiments.meter import Meter
+from app.experiments.parcels import unpack
+from app.experiments.plan import Task, lost_tasks, ready_tasks
+from app.experiments.spec import Spec, parse_spec
+from app.runners.jobs import HandedBack, Jobs
+from app.runners.roster import process_ids
+from app.storage.catalogue import Catalogue, ExperimentRow, State
+from app.storage.database import Database, Stopped
+from app.storage.events import EventRow, record, thin_out
+from app.storage.ledger import Ledger, UnderWay
+from app.storage.pump import Pump
+from landscape.store import DamagedLandscape, NotALandscape
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_REPORT_SECONDS = 1.0
+_LOOK_SECONDS = 1.0
+_SEARCH_SECONDS = 10.0
+_BUSY_PATIENCE = 10.0
+_DRAIN_PATIENCE = 10.0
+_WINDOW = 16
+_REPORTS_KEPT = 600
+
+
+class Halted(Exception):
+    """Somebody cancelled the run."""
+
+
+class Deposed(Exception):
+    """Another process conducts the experiment now, or it is gone."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What all conductors of a process share."""
+
+    database: Database
+    catalogue: Catalogue
+    ledger: Ledger
+    jobs: Jobs
+    pump: Pump
+    process: str
+    directory: Callable[[str], Path]
+    stopping: threading.Event
+
+
+def conduct(stage: Stage, experiment: str, run: int) -> None:
+    """Run an experiment to its end, whatever that is. Raises HandedBack when the process ends first."""
+    try:
+        row = stage.database.insist(lambda: stage.catalogue.claim(experiment, run, stage.process), stage.stopping)
+        if row is not None:
+            Conductor(stage, row).conduct()
+    except Stopped as error:
+        raise HandedBack(str(error)) from error
+    except Deposed:
+        log.info("another process conducts this experiment now", extra={"experiment": experiment})
+
+
+class Conductor:
+    """One run of one experiment."""
+
+    def __init__(self, stage: Stage, row: ExperimentRow) -> None:
+        self._stage = stage
+        self._row = row
+        self._directory = stage.directory(row.id)
+        self._seen = stage.pump.latest
+        self._failed: dict[str, str] = {}
+        self._done: set[str] = set()
+        self._taken: set[str] = set()
+        self._lost: set[str] = set()
+        self._searched = time.monotonic()
+        self._reported = 0.0
+        self._reports = 0
+
+    def conduct(self) -> None:
+        extra = {"experiment": self._row.id}
+        try:
+            spec = parse_spec(self._row.spec, source="spec")
+            keeper = self._open(spec)
+            try:
+                self._go_on(keeper)
+                keeper.finish()
+                self._end("failed" if self._failed else "done", error=self._missing(keeper), keeper=keeper)
+            except HandedBack:
+                _save(keeper)
+                raise
+            except Halted:
+                self._wind_down()
+                _save(keeper)
+                self._end("cancelled", keeper=keeper)
+            finally:
+                keeper.close()
+        except (Stopped, Deposed):
+            raise
+        except (OSError, ValueError, Busy) as error:
+            log.warning("the experiment failed: %s", error, extra=extra)
+            self._give_up(_explained(error))
+        except Exception as error:
+            log.exception("the experiment failed unexpectedly", extra=extra)
+            self._give_up(f"unexpectedly: {type(error).__name__}: {error}")
+
+    def _open(self, spec: Spec) -> Experiment:
+        deadline = time.monotonic() + _BUSY_PATIENCE
+        while True:
+            try:
+                return Experiment(spec, self._directory)
+            except Busy:
+                if time.monotonic() > deadline:
+                    raise
+                self._check()
+                time.sleep(0.1)
+            except (DamagedLandscape, NotALandscape) as error:
+                kept = _quarantine(self._directory / LANDSCAPE)
+                self._tell("warning", {"message": f"{error}; it was set aside as {kept.name} and is computed again"})
+
+    def _go_on(self, keeper: Experiment) -> None:
+        tasks = {task.id: task for task in keeper.tasks}
+        meter = Meter(keeper.spec, keeper.tasks)
+        self._done = {task.id for task in keeper.tasks if keeper.is_done(task)}
+        while True:
+            self._check()
+            waiting = self._collect(keeper, tasks)
+            under_way = self._insist(lambda: self._stage.ledger.under_way(self._row.id))
+            lost = lost_tasks(keeper.tasks, self._failed.keys())
+            ready = [
+                task
+                for task in ready_tasks(keeper.tasks, self._done, lost)
+                if task.id not in under_way and task.id not in waiting
+            ]
+            self._give_up_lost(under_way)
+            room = max(_WINDOW, 2 * len(self._workers())) - sum(not found.running for found in under_way.values())
+            chosen = ready[: max(0, room)]
+            if chosen:
+                self._issue(chosen)
+            elif not under_way:
+                return
+            self._report(meter, {task: found.share for task, found in under_way.items()})
+            keeper.snapshot(force=False)
+            self._keep(keeper)
+            self._wait()
+
+    def _give_up_lost(self, under_way: Mapping[str, UnderWay]) -> None:
+        """Tasks whose jobs ended without a word are issued again; two looks in a row must find them so."""
+        if time.monotonic() - self._searched < _SEARCH_SECONDS:
+            return
+        self._searched = time.monotonic()
+        alive = self._workers()
+        idle = {task: found.job for task, found in under_way.items() if found.owner not in alive}
+        gone = self._insist(lambda: self._stage.jobs.lost(list(idle.values())))
+        lost = {task for task, job in idle.items() if job in gone}
+        if again := lost & self._lost:
+            log.warning("the jobs of %s are gone; issuing them again", ", ".join(sorted(again)))
+            self._insist(lambda: self._stage.ledger.withdraw_lost(self._row.id, sorted(again)))
+        self._lost = lost - again
+
+    def _issue(self, chosen: list[Task]) -> None:
+        row, stage = self._row, self._stage
+        self._insist(lambda: stage.ledger.issue(stage.jobs, row.id, chosen, priority=row.priority, number=row.number))
+
+    def _collect(self, keeper: Experiment, tasks: dict[str, Task]) -> set[str]:
+        """Take results in whose predecessors are in; returns those that have to wait for them."""
+        ended = {found.task: found for found in self._insist(lambda: self._stage.ledger.ended(self._row.id))}
+        for name in tasks:
+            found = ended.get(name)
+            if found is None or name in self._taken or name in self._failed:
+                continue
+            if found.parcel is None:
+                self._failed[name] = found.error or "failed"
+            elif all(need in self._done for need in tasks[name].needs):
+                if name not in self._done:  # a frame that is taken twice would wipe its surface
+                    keeper.take(tasks[name], unpack(found.parcel))
+                    self._done.add(name)
+                self._taken.add(name)
+        return {name for name, found in ended.items() if found.parcel is not None} - self._taken
+
+    def _keep(self, keeper: Experiment) -> None:
+        if self._taken and keeper.saved:
+            ids = sorted(self._taken)
+            self._insist(lambda: self._stage.ledger.keep(self._row.id, ids))
+            self._taken.clear()
+
+    def _check(self) -> None:
+        if self._stage.stopping.is_set():
+            raise HandedBack("the service stops")
+        row, stage = self._row, self._stage
+        mine, cancel = self._insist(lambda: stage.catalogue.is_conducted_by(row.id, row.run, stage.process))
+        if not mine:
+            raise Deposed
+        if cancel:
+            raise Halted
+
+    def _wait(self) -> None:
+        """Until a task has ended, or it is time to look around."""
+        deadline = time.monotonic() + _LOOK_SECONDS
+        while (left := deadline - time.monotonic()) > 0 and not self._stage.stopping.is_set():
+            found = self._stage.pump.wait(self._row.id, self._seen, left)
+            if found:
+                self._seen = found[-1].id
+                if any(_matters(event) for event in found):
+                    return
+
+    def _report(self, meter: Meter, under_way: dict[str, float]) -> None:
+        if time.monotonic() - self._reported < _REPORT_SECONDS:
+            return
+        self._reported = time.monotonic()
+        share = meter.share(self._done, under_way)
+        left = meter.seconds_left(share)
+        name = meter.stage(self._done | self._failed.keys())
+        self._insist(lambda: self._stage.catalogue.report(self._row.id, progress=share, stage=name, seconds_left=left))
+
+    def _forget_reports(self) -> None:
+        with self._stage.database.write() as connection:
+            thin_out(connection, self._row.id, self._stage.pump.latest)
+
+    def _workers(self) -> list[str]:
+        def read() -> list[str]:
+            with self._stage.database.read() as connection:
+                return process_ids(connection, "worker")
+
+        return self._insist(read)
+
+    def _wind_down(self) -> None:
+        """Nothing of this experiment runs any more when this returns.
+
+        A worker that was stopped for so long that it does not answer is fenced off: what it reports later is ignored.
+        """
+        ledger, experiment = self._stage.ledger, self._row.id
+        jobs = self._insist(lambda: ledger.withdraw(experiment))
+        deadline = time.monotonic() + _DRAIN_PATIENCE
+        while running := self._insist(lambda: ledger.under_way(experiment)):
+            alive = self._workers()
+            if all(found.owner not in alive for found in running.values()) or time.monotonic() > deadline:
+                self._insist(lambda: ledger.fence(experiment))
+                break
+            self._stage.pump.wait(experiment, self._seen, 0.1)
+        self._insist(lambda: self._stage.jobs.forget(jobs))
+
+    def _give_up(self, reason: str) -> None:
+        self._insist(lambda: self._stage.catalogue.halt(self._row.id))
+        self._wind_down()
+        self._end("failed", error=reason)
+
+    def _end(self, state: State, *, error: str | None = None, keeper: Experiment | None = None) -> None:
+        verdict = None if keeper is None else keeper.landscape.verdict
+        if keeper is not None:
+            self._keep(keeper)
+
+        def write() -> None:
+            with self._stage.database.write(durable=True) as connection:
+                thin_out(connection, self._row.id)
+                self._stage.catalogue.end(connection, self._row.id, state, error=error, verdict=verdict)
+
+        self._insist(write)
+        log.info("the experiment is %s", state, extra={"experiment": self._row.id})
+
+    def _missing(self, keeper: Experiment) -> str | None:
+        """What failed, and what could not be computed without it."""
+        if not self._failed:
+            return None
+        reasons = [f"{task}: {reason}" for task, reason in self._failed.items()]
+        lost = [task.id for task in keeper.tasks if task.id not in self._done and task.id not in self._failed]
+        if lost:
+            shown = ", ".join(lost[:6]) + (f" and {len(lost) - 6} more" if len(lost) > 6 else "")
+            reasons.append(f"not run, since they need it: {shown}")
+        return "; ".join(reasons)
+
+    def _tell(self, kind: str, data: dict[str, str]) -> None:
+        def write() -> None:
+            with self._stage.database.write() as connection:
+                record(connection, self._row.id, [(kind, data)])
+
+        self._insist(write)
+
+    def _insist(self, action: Callable[[], T]) -> T:
+        return self._stage.database.insist(action, self._stage.stopping)
+
+
+def _matters(event: EventRow) -> bool:
+    """Whether an event may change what is to be done next."""
+    if event.kind == "progress":
+        return "task" in event.data
+    return event.kind in ("tile", "error", "state")
+
+
+def _save(keeper: Experiment) -> None:
+    try:
+        keeper.snapshot()
+    except OSError as error:
+        log.warning("the last snapshot could not be written: %s", error)
+
+
+def _quarantine(path: Path) -> Path:
+    number = 1
+    while (target := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    return path.rename(target)
+
+
+def _explained(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        where = f": {error.filename}" if error.filename else ""
+        return f"{error.strerror}{where}; retry when the cause is gone"
+    return str(error)

@@ -1,0 +1,133 @@
+"""The local workers of a server: processes of their own that are started again when they die and end with it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.runners.scheduler import default_workers
+from app.settings import Settings
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 0.5
+_PATIENCE = 12.0
+_LONG_LIFE = 60.0
+_LONGEST_PAUSE = 30.0
+
+
+def local_devices(settings: Settings) -> list[str]:
+    """The device of each local worker: every GPU in turn, else the cores of the processor."""
+    found = _visible_gpus()
+    count = settings.workers
+    if found:
+        count = len(found) if count is None else count
+        return [f"cuda:{found[index % len(found)]}" for index in range(count)]
+    return ["cpu"] * (default_workers() if count is None else count)
+
+
+@dataclass
+class _Post:
+    """A place in the crew, and who is at it."""
+
+    device: str
+    process: subprocess.Popen[bytes]
+    since: float
+    pause: float = 1.0
+    due: float | None = None
+
+
+class Crew:
+    """Starts workers, and looks after them in a thread."""
+
+    def __init__(self, settings: Settings, devices: list[str]) -> None:
+        self._settings = settings
+        self._stopping = threading.Event()
+        self._posts = [_Post(device, self._hire(device), time.monotonic()) for device in devices]
+        self._thread = threading.Thread(target=self._look_after, name="crew", daemon=True)
+        self._thread.start()
+
+    @property
+    def processes(self) -> list[int]:
+        return [post.process.pid for post in self._posts]
+
+    def stop(self) -> None:
+        """Let everyone hand back their task and leave; whoever does not is killed."""
+        self._stopping.set()
+        self._thread.join()
+        for post in self._posts:
+            with suppress(ProcessLookupError):
+                post.process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + _PATIENCE
+        for post in self._posts:
+            try:
+                post.process.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                log.warning("a worker does not leave and is killed", extra={"worker": post.process.pid})
+                post.process.kill()
+                post.process.wait()
+            if post.process.stdin is not None:
+                post.process.stdin.close()
+
+    def _hire(self, device: str) -> subprocess.Popen[bytes]:
+        # Through the environment, not as options: a database's address may have a password in it, and everyone on a
+        # machine can read the options of a process. The key of the API is none of a worker's business.
+        environment = {name: value for name, value in os.environ.items() if name != "VALLEY_API_KEY"}
+        environment |= {"VALLEY_HOME": str(self._settings.home), "VALLEY_DATABASE": self._settings.database}
+        environment |= {"VALLEY_LOG_LEVEL": self._settings.log_level, "VALLEY_LOG_FORMAT": self._settings.log_format}
+        if self._settings.data is not None:
+            environment["VALLEY_DATA"] = str(self._settings.data)
+        return subprocess.Popen(
+            [sys.executable, "-m", "app.cli", "worker", "--device", device, "--attached"],
+            stdin=subprocess.PIPE,  # its end tells the worker that this process is gone, however it went
+            env=environment,
+            start_new_session=True,  # Ctrl-C is ours to pass on
+        )
+
+    def _look_after(self) -> None:
+        while not self._stopping.wait(_LOOK_SECONDS):
+            for post in self._posts:
+                self._check(post)
+
+    def _check(self, post: _Post) -> None:
+        code = post.process.poll()
+        if code is None:
+            return
+        now = time.monotonic()
+        if post.due is None:
+            lived = now - post.since
+            post.pause = 1.0 if lived > _LONG_LIFE else min(2 * post.pause, _LONGEST_PAUSE)
+            post.due = now + (0.0 if lived > _LONG_LIFE else post.pause / 2)
+            log.warning("a worker ended with code %s and is replaced", code, extra={"worker": post.process.pid})
+        if now >= post.due:
+            post.process, post.since, post.due = self._hire(post.device), now, None
+
+
+def leave_with_parent() -> None:
+    """End this process as SIGTERM would when the one that started it is gone: standard input ends then."""
+
+    def wait() -> None:
+        with suppress(OSError):
+            while os.read(sys.stdin.fileno(), 1024):
+                pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="parent", daemon=True).start()
+
+
+def _visible_gpus() -> list[str]:
+    """GPUs of the machine, without loading torch: those that CUDA_VISIBLE_DEVICES leaves."""
+    listed = Path("/proc/driver/nvidia/gpus")
+    present = [str(index) for index, _ in enumerate(listed.iterdir())] if listed.is_dir() else []
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None or not present:
+        return present
+    return [name.strip() for name in visible.split(",") if name.strip()]

@@ -1,0 +1,117 @@
+"""The desk of a worker: a warm child process, and one task at a time on it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+from app.experiments.results import Result
+from app.runners.child import Advance, Assignment, Child, Failed, Finished, Message
+
+log = logging.getLogger(__name__)
+
+_HEAR_SECONDS = 0.1
+_LOOK_SECONDS = 0.4
+
+
+class TaskFailed(Exception):
+    """The task failed by itself; the message is for people."""
+
+
+class ChildDied(Exception):
+    """The child process died under the task."""
+
+
+class Interrupted(Exception):
+    """The task was stopped because `look` asked for it; what it saved stays valid."""
+
+
+class Desk:
+    """Keeps a child warm, gives it tasks, and replaces it when it dies or does not listen."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self._child: Child | None = None
+        self.used = False
+
+    @property
+    def warm(self) -> bool:
+        return self._child is not None
+
+    def warm_up(self) -> None:
+        """Start the child, which then loads torch by itself."""
+        if self._child is None:
+            self._child = Child(environment=self._environment)
+            self.used = False
+
+    def clear(self) -> None:
+        """End an idle child, and give its memory back."""
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+    def run(self, assignment: Assignment, hear: Callable[[Advance], None], look: Callable[[], float | None]) -> Result:
+        """Run a task to its end.
+
+        `look` is called a few times a second; when it returns a number, the task gets so many seconds to save its
+        state, and is then stopped in any case.
+        """
+        self.warm_up()
+        assert self._child is not None
+        self.used = True
+        try:
+            self._child.start(assignment)
+        except OSError:
+            raise self._bury() from None
+        looked = time.monotonic()
+        while True:
+            message = self._receive(_HEAR_SECONDS)
+            if isinstance(message, Advance):
+                hear(message)
+            elif message is not None:
+                return _result(message)
+            if time.monotonic() - looked >= _LOOK_SECONDS:
+                patience = look()
+                looked = time.monotonic()
+                if patience is not None:
+                    return self._interrupt(patience)
+
+    def _receive(self, timeout: float) -> Message | None:
+        assert self._child is not None
+        try:
+            if not self._child.connection.poll(timeout):
+                return None
+            message: Message = self._child.connection.recv()
+            return message
+        except (EOFError, OSError):
+            raise self._bury() from None
+
+    def _interrupt(self, patience: float) -> Result:
+        """Ask the task to stop; it may happen to end just then, or not listen."""
+        assert self._child is not None
+        self._child.cancel()
+        deadline = time.monotonic() + patience
+        while (left := deadline - time.monotonic()) > 0:
+            message = self._receive(left)
+            if isinstance(message, Finished):
+                return message.result
+            if isinstance(message, Failed):
+                raise Interrupted
+        self._child.kill()
+        self._child = None
+        raise Interrupted
+
+    def _bury(self) -> ChildDied:
+        assert self._child is not None
+        self._child.kill()
+        code = self._child.process.exitcode
+        self._child = None
+        return ChildDied(f"exit code {code}")
+
+
+def _result(message: Finished | Failed) -> Result:
+    if isinstance(message, Failed):
+        log.debug("%s", message.traceback)
+        raise TaskFailed(message.reason)
+    return message.result

@@ -1,0 +1,191 @@
+"""Durable jobs by DBOS: experiments on the queue `control`, their tasks on the queue `gpu`.
+
+Neither kind of job records steps. What is done is in the catalogue and in the experiment's directory, so a job that
+begins again looks there and goes on; replaying thousands of recorded steps would cost more. From DBOS come the queues
+with priorities, the guarantee that one process at a time runs a job, and that a job survives the process that runs it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import sqlalchemy as sa
+from dbos import DBOS, DBOSClient, DBOSConfig, EnqueueOptions, SetWorkflowID
+
+from app.storage.database import Database
+
+log = logging.getLogger(__name__)
+
+CONTROL = "control"
+GPU = "gpu"
+CONDUCTED_AT_ONCE = 8
+"""Experiments that one API process conducts side by side; later ones wait in `control`."""
+LARGEST_PRIORITY = 200
+
+_APPLICATION = "valleyscope"
+_FORMAT = "jobs-1"  # work of another format is left to a program that knows it
+_CONTROL_POLL_SECONDS = 1.0  # a submitted experiment is started at once where there is room
+_IDLE_POLL_SECONDS = 0.25
+_BUSY_POLL_SECONDS = 0.08
+
+Duty = Callable[..., None]
+_duties: dict[str, Duty] = {}
+
+
+class HandedBack(BaseException):
+    """A job stops because its process ends, and is to be run by another.
+
+    Not an Exception: DBOS records those as the outcome of the job, and then it would never run again.
+    """
+
+
+@DBOS.workflow(name="experiment", max_recovery_attempts=None)
+def _experiment(experiment: str, run: int) -> None:
+    _duties[CONTROL](experiment, run)
+
+
+@DBOS.workflow(name="task", max_recovery_attempts=None)
+def _task(experiment: str, task: str, issue: int) -> None:
+    _duties[GPU](experiment, task, issue)
+
+
+def experiment_job(experiment: str, run: int) -> str:
+    return f"{experiment}.{run}"
+
+
+def task_job(experiment: str, task: str, issue: int) -> str:
+    return f"{experiment}:{task}:{issue}"
+
+
+def task_priority(experiment_priority: int, number: int, stage: int) -> int:
+    """The place of a task in the queue, the lowest first: by wish, then earlier experiments, then earlier stages."""
+    return 1 + (experiment_priority * 100_000 + number % 100_000) * 100 + min(stage, 99)
+
+
+class Jobs:
+    """DBOS in this process: it listens to one queue, and can put jobs into both."""
+
+    def __init__(self, database: Database, process: str, listens_to: str, duty: Duty) -> None:
+        self._database = database
+        self._process = process
+        self._listens_to = listens_to
+        self._duty = duty
+        self._client: DBOSClient | None = None
+
+    @property
+    def client(self) -> DBOSClient:
+        if self._client is None:
+            raise RuntimeError("jobs are not started")
+        return self._client
+
+    def start(self) -> None:
+        """Begin to take jobs. Call it inside `database.alone`, since DBOS migrates its tables here."""
+        _duties[self._listens_to] = self._duty
+        config: DBOSConfig = {
+            "name": _APPLICATION,
+            "system_database_engine": self._database.engine,
+            "application_version": _FORMAT,
+            "executor_id": self._process,
+            "log_level": "WARNING",
+            "use_listen_notify": False,
+            "scheduler_polling_interval_sec": 3600.0,
+        }
+        DBOS(config=config)
+        DBOS.listen_queues([self._listens_to])
+        DBOS.launch()
+        # A worker that joins must not slow down the others, so what is registered already stays as it is.
+        change: Literal["always_update", "never_update"] = (
+            "always_update" if self._listens_to == CONTROL else "never_update"
+        )
+        DBOS.register_queue(
+            CONTROL,
+            worker_concurrency=CONDUCTED_AT_ONCE,
+            polling_interval_sec=_CONTROL_POLL_SECONDS,
+            on_conflict=change,
+        )
+        DBOS.register_queue(GPU, worker_concurrency=1, polling_interval_sec=_IDLE_POLL_SECONDS, on_conflict=change)
+        self.connect()
+
+    def connect(self) -> None:
+        """Be able to put jobs into queues, without taking any."""
+        self._client = DBOSClient(system_database_engine=self._database.engine, application_name=_APPLICATION)
+
+    def stop(self) -> None:
+        """Take no more jobs, and hand back those that were begun here."""
+        DBOS.destroy()
+        self.hand_back(self._process)
+        self.client.destroy()
+        self._client = None
+
+    def hurry(self, busy: bool) -> None:
+        """Let workers look into their queue often while there is work, and seldom while there is none."""
+        queue = DBOS.retrieve_queue(GPU)
+        wanted = _BUSY_POLL_SECONDS if busy else _IDLE_POLL_SECONDS
+        if queue is not None and queue.polling_interval_sec != wanted:
+            queue.set_polling_interval_sec(wanted)
+
+    def enqueue_experiment(self, connection: sa.Connection, experiment: str, run: int, priority: int) -> None:
+        self._enqueue(connection, "experiment", CONTROL, experiment_job(experiment, run), priority + 1, experiment, run)
+
+    def start_experiment(self, experiment: str, run: int) -> None:
+        """Run an experiment in this process without waiting for the queue to be looked into."""
+        with SetWorkflowID(experiment_job(experiment, run)):
+            DBOS.start_workflow(_experiment, experiment, run)
+
+    def enqueue_task(self, connection: sa.Connection, experiment: str, task: str, issue: int, priority: int) -> None:
+        self._enqueue(connection, "task", GPU, task_job(experiment, task, issue), priority, experiment, task, issue)
+
+    def _enqueue(
+        self, connection: sa.Connection, name: str, queue: str, job: str, priority: int, *arguments: str | int
+    ) -> None:
+        options: EnqueueOptions = {
+            "workflow_name": name,
+            "queue_name": queue,
+            "workflow_id": job,
+            "priority": priority,
+            "app_version": _FORMAT,
+        }
+        self.client.enqueue_in_transaction(connection, options, *arguments)
+
+    def lost(self, jobs: Sequence[str]) -> set[str]:
+        """Those of the jobs that will not run: DBOS does not know them, or they ended."""
+        if not jobs:
+            return set()
+        known = self.client.list_workflows(
+            workflow_ids=list(jobs), status=["ENQUEUED", "PENDING"], load_input=False, load_output=False
+        )
+        return set(jobs) - {job.workflow_id for job in known}
+
+    def begun_by(self, process: str) -> set[str]:
+        """The jobs that a process has taken and not ended."""
+        return {job for jobs in self._begun_by(process).values() for job in jobs}
+
+    def hand_back(self, process: str, only: set[str] | None = None) -> int:
+        """Put jobs that a process has taken back into their queues; returns how many. It must not be at them."""
+        count = 0
+        for queue, jobs in self._begun_by(process).items():
+            chosen = [job for job in jobs if only is None or job in only]
+            if chosen:
+                self.client.resume_workflows(chosen, queue_name=queue)
+                count += len(chosen)
+        return count
+
+    def forget(self, jobs: Sequence[str]) -> None:
+        """Remove all traces of jobs that have ended, or whose experiment is gone."""
+        for start in range(0, len(jobs), 500):
+            self.client.delete_workflows(list(jobs[start : start + 500]))
+
+    def forget_experiment(self, experiment: str) -> None:
+        prefixes = [f"{experiment}.", f"{experiment}:"]
+        found = self.client.list_workflows(workflow_id_prefix=prefixes, load_input=False, load_output=False)
+        self.forget([job.workflow_id for job in found])
+
+    def _begun_by(self, process: str) -> dict[str, list[str]]:
+        begun = self.client.list_workflows(status="PENDING", executor_id=process, load_input=False, load_output=False)
+        by_queue: dict[str, list[str]] = defaultdict(list)
+        for job in begun:
+            by_queue[GPU if job.name == "task" else CONTROL].append(job.workflow_id)
+        return by_queue

@@ -1,0 +1,175 @@
+"""Leases: what a living process holds, and loses by dying, however it dies.
+
+Beside SQLite a lease is a flock on a file, which the kernel drops with its owner, also when the owner is merely
+stopped for a while. In Postgres it is an advisory lock of a session that is used for nothing else.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.storage.database import Database, lock_key
+
+log = logging.getLogger(__name__)
+
+_FOLDER = "leases"
+_REACQUIRE_SECONDS = 0.5
+_SETTLING_SECONDS = 4.0
+
+
+class Lease(Protocol):
+    """This process is alive for as long as it holds its lease."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether it has been held for so long that whoever else is alive holds theirs, too.
+
+        After a restart of Postgres every lease is lost, and everyone looks dead until they are back.
+        """
+        ...
+
+    def release(self) -> None: ...
+
+
+def hold_lease(database: Database, name: str) -> Lease:
+    """Take the lease of this process; names are unique to a start, so nobody else wants it."""
+    if database.path is not None:
+        return _FileLease(_file(database.path, name))
+    return _SessionLease(database, name)
+
+
+@contextmanager
+def take_lease(database: Database, name: str) -> Iterator[bool]:
+    """Try to take the lease of another process for the length of a block: True means that its owner is gone."""
+    if database.path is not None:
+        with _take_file(_file(database.path, name)) as taken:
+            yield taken
+    else:
+        with _take_session(database, name) as taken:
+            yield taken
+
+
+def forget_lease(database: Database, name: str) -> None:
+    """Remove what the lease of a dead process left behind."""
+    if database.path is not None:
+        _file(database.path, name).unlink(missing_ok=True)
+
+
+def _file(database: Path, name: str) -> Path:
+    return database.parent / _FOLDER / f"{name}.lease"
+
+
+class _FileLease:
+    settled = True
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(exist_ok=True)
+        self._path = path
+        self._file = path.open("w", encoding="ascii")
+        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def release(self) -> None:
+        self._path.unlink(missing_ok=True)
+        self._file.close()
+
+
+@contextmanager
+def _take_file(path: Path) -> Iterator[bool]:
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        yield True  # released, or never taken
+        return
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(descriptor)
+
+
+class _SessionLease:
+    """An advisory lock, taken again in a thread whenever the server drops the session."""
+
+    def __init__(self, database: Database, name: str) -> None:
+        self._database = database
+        self._key = {"key": lock_key(name)}
+        self._released = threading.Event()
+        self._since = time.monotonic()
+        self._connection: sa.Connection | None = self._acquire()
+        self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
+        self._thread.start()
+
+    @property
+    def settled(self) -> bool:
+        return self._connection is not None and time.monotonic() - self._since > _SETTLING_SECONDS
+
+    def release(self) -> None:
+        self._released.set()
+        self._thread.join()
+        if self._connection is not None:
+            with suppress(SQLAlchemyError):
+                self._connection.execute(sa.text("SELECT pg_advisory_unlock(:key)"), self._key)
+            self._drop()
+
+    def _acquire(self) -> sa.Connection:
+        # Its own connection, not one of the pool: a pool may recycle it and with it the lock.
+        connection = _single_connection(self._database)
+        try:
+            while not connection.execute(sa.text("SELECT pg_try_advisory_lock(:key)"), self._key).scalar():
+                if self._released.wait(0.1):  # somebody tries whether we are dead, and lets go again
+                    break
+        except BaseException:
+            connection.close()
+            raise
+        self._since = time.monotonic()
+        return connection
+
+    def _keep(self) -> None:
+        while not self._released.wait(_REACQUIRE_SECONDS):
+            try:
+                if self._connection is None:
+                    self._connection = self._acquire()
+                else:
+                    self._connection.execute(sa.text("SELECT 1"))
+            except SQLAlchemyError as error:
+                log.warning("the lease was lost with the connection (%s); taking it again", error)
+                self._drop()
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            with suppress(SQLAlchemyError):
+                self._connection.invalidate()
+                self._connection.close()
+            self._connection = None
+
+
+@contextmanager
+def _take_session(database: Database, name: str) -> Iterator[bool]:
+    key = {"key": lock_key(name)}
+    with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        taken = bool(connection.execute(sa.text("SELECT pg_try_advisory_lock(:key)"), key).scalar())
+        try:
+            yield taken
+        finally:
+            if taken:
+                connection.execute(sa.text("SELECT pg_advisory_unlock(:key)"), key)
+
+
+def _single_connection(database: Database) -> sa.Connection:
+    engine = sa.create_engine(database.engine.url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
+    return engine.connect()

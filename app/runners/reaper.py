@@ -1,0 +1,98 @@
+"""Recovers the work of processes that died: DBOS by itself does so only when a process of the same name comes back."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.runners.jobs import Jobs
+from app.runners.leases import forget_lease, take_lease
+from app.runners.roster import Member, process_ids, strike
+from app.storage.database import Database
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.5
+GRACE_SECONDS = 2.0
+"""For so long the lease of a process must be free before the process counts as dead: it may be reconnecting."""
+_STRAY_SECONDS = 15.0
+
+
+class Reaper:
+    """Looks in a thread for processes whose lease is free, and puts their jobs back into the queues."""
+
+    def __init__(self, database: Database, jobs: Jobs, member: Member) -> None:
+        self._database = database
+        self._jobs = jobs
+        self._member = member
+        self._suspected: dict[str, float] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reaper", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def look(self) -> None:
+        """One round. While our own lease is fresh nobody is suspected: the database may just have come back."""
+        if not self._member.lease.settled:
+            self._suspected.clear()
+            return
+        with self._database.read() as connection:
+            others = [process for process in process_ids(connection) if process != self._member.id]
+        self._suspected = {process: since for process, since in self._suspected.items() if process in others}
+        for process in others:
+            with take_lease(self._database, process) as free:
+                if not free:
+                    self._suspected.pop(process, None)
+                    continue
+                now = time.monotonic()
+                if now - self._suspected.setdefault(process, now) >= GRACE_SECONDS:
+                    # The lease is held meanwhile, so its owner cannot come back between the two.
+                    self._bury(process)
+
+    def _bury(self, process: str) -> None:
+        count = self._jobs.hand_back(process)
+        strike(self._database, process)
+        forget_lease(self._database, process)
+        log.warning("process %s died; %d of its jobs are back in their queues", process, count)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(LOOK_SECONDS):
+            try:
+                self.look()
+            except (SQLAlchemyError, OSError) as error:
+                log.warning("cannot look for dead processes: %s", error)
+
+
+class Strays:
+    """Jobs that this process took from a queue and never began, since the database failed at that moment."""
+
+    def __init__(self, jobs: Jobs, process: str, at_work: Callable[[], set[str]]) -> None:
+        self._jobs = jobs
+        self._process = process
+        self._at_work = at_work
+        self._suspected: set[str] = set()
+        self._looked = time.monotonic()
+
+    def look(self) -> None:
+        """Call it often; it looks now and then. A job counts as lost when two looks find it idle."""
+        if time.monotonic() - self._looked < _STRAY_SECONDS:
+            return
+        self._looked = time.monotonic()
+        try:
+            idle = self._jobs.begun_by(self._process) - self._at_work()
+            lost = idle & self._suspected
+            if lost:
+                self._jobs.hand_back(self._process, only=lost)
+                log.warning("%d jobs were taken and never begun; they are back in their queues", len(lost))
+            self._suspected = idle - lost
+        except SQLAlchemyError as error:
+            log.warning("cannot look for lost jobs: %s", error)

@@ -1,0 +1,107 @@
+"""The processes of the service that are alive: each writes itself down, and holds a lease while it lives."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+import sqlalchemy as sa
+
+from app.runners.leases import Lease, hold_lease
+from app.storage.database import Database
+from app.storage.tables import processes, tasks
+
+Role = Literal["api", "worker"]
+
+
+@dataclass(frozen=True)
+class WorkerRow:
+    """A living worker, and what it works at."""
+
+    id: str
+    host: str
+    pid: int
+    device: str
+    state: Literal["idle", "busy"]
+    experiment: str | None
+    task: str | None
+    since: datetime
+    seen: datetime
+
+
+class Member:
+    """This process on the roster. Its id is new at every start, so that nobody is taken for one who died."""
+
+    def __init__(self, database: Database, role: Role, device: str = "-") -> None:
+        self.id = f"{role}-{os.getpid()}-{secrets.token_hex(6)}"
+        self.role = role
+        self._database = database
+        # The lease first: whoever is on the roster without one is dead.
+        self.lease: Lease = hold_lease(database, self.id)
+        now = time.time()
+        with database.write() as connection:
+            connection.execute(
+                processes.insert().values(
+                    id=self.id,
+                    role=role,
+                    host=socket.gethostname(),
+                    pid=os.getpid(),
+                    device=device,
+                    started=now,
+                    seen=now,
+                )
+            )
+
+    def greet(self) -> None:
+        """Say that this process was there just now: for people, nothing depends on it."""
+        with self._database.write() as connection:
+            connection.execute(processes.update().where(processes.c.id == self.id).values(seen=time.time()))
+
+    def leave(self, stopping: threading.Event) -> None:
+        """Sign off, after all work was handed back."""
+        self._database.insist(lambda: strike(self._database, self.id), stopping)
+        self.lease.release()
+
+
+def strike(database: Database, process: str) -> None:
+    """Remove a process from the roster."""
+    with database.write() as connection:
+        connection.execute(processes.delete().where(processes.c.id == process))
+
+
+def process_ids(connection: sa.Connection, role: Role | None = None) -> list[str]:
+    chosen = sa.select(processes.c.id)
+    if role is not None:
+        chosen = chosen.where(processes.c.role == role)
+    return list(connection.execute(chosen.order_by(processes.c.id)).scalars())
+
+
+def worker_rows(connection: sa.Connection) -> list[WorkerRow]:
+    """All workers, with the task that each one runs."""
+    running = sa.and_(tasks.c.owner == processes.c.id, tasks.c.state == "running")
+    chosen = (
+        sa.select(processes, tasks.c.experiment, tasks.c.task, tasks.c.started.label("task_started"))
+        .outerjoin(tasks, running)
+        .where(processes.c.role == "worker")
+        .order_by(processes.c.started, processes.c.id)
+    )
+    return [
+        WorkerRow(
+            id=row.id,
+            host=row.host,
+            pid=row.pid,
+            device=row.device,
+            state="idle" if row.task is None else "busy",
+            experiment=row.experiment,
+            task=row.task,
+            since=datetime.fromtimestamp(row.task_started or row.started, UTC),
+            seen=datetime.fromtimestamp(row.seen, UTC),
+        )
+        for row in connection.execute(chosen)
+    ]

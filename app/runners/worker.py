@@ -1,0 +1,238 @@
+"""A worker: takes tasks from the queue `gpu`, one at a time, and lets a warm child process compute them.
+
+This process has no torch in it, so it stays small, notices at once when a task is no longer wanted, and survives
+whatever a task does to the child.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from types import FrameType
+from typing import TypeVar
+
+from app.experiments.parcels import pack
+from app.experiments.plan import Kind, Task, plan
+from app.experiments.results import Result
+from app.experiments.spec import Spec
+from app.runners.child import Assignment
+from app.runners.desk import ChildDied, Desk, Interrupted, TaskFailed
+from app.runners.jobs import GPU, HandedBack, Jobs, task_job
+from app.runners.reaper import Strays
+from app.runners.relay import Relay, outcome
+from app.runners.roster import Member
+from app.settings import Settings
+from app.storage.database import Database, Stopped
+from app.storage.folders import Storage
+from app.storage.ledger import Found, Ledger
+from app.storage.migrations import migrate
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+NICENESS = 10
+_CANCEL_PATIENCE = 1.0
+_LEAVE_PATIENCE = 8.0
+_FRESH_SECONDS = 60.0
+_WARM_SECONDS = 900.0
+_GREET_SECONDS = 10.0
+
+
+def run_worker(settings: Settings, *, device: str | None = None) -> None:
+    """Work until SIGTERM or SIGINT, then hand back what is unfinished. Call it in the main thread.
+
+    `device` is cpu, or cuda:N, which the worker's child then sees as its only one.
+    """
+    os.nice(NICENESS)
+    worker = Worker(settings, device or "cpu")
+
+    def leave(_number: int, _frame: FrameType | None) -> None:
+        worker.stopping.set()
+
+    signal.signal(signal.SIGTERM, leave)
+    signal.signal(signal.SIGINT, leave)
+    worker.run()
+
+
+@dataclass(frozen=True)
+class _Known:
+    spec: Spec
+    tasks: dict[str, Task]
+
+
+@lru_cache(maxsize=4)
+def _known(text: str) -> _Known:
+    spec = Spec.model_validate_json(text)
+    return _Known(spec, {task.id: task for task in plan(spec)})
+
+
+class Worker:
+    """One worker on one device."""
+
+    def __init__(self, settings: Settings, device: str) -> None:
+        self.stopping = threading.Event()
+        self._settings = settings
+        self._storage = Storage(settings.home)
+        self._device = device
+        self._desk = Desk({"CUDA_VISIBLE_DEVICES": device.partition(":")[2]})
+        self._at_desk = threading.Lock()
+        self._at_work: set[str] = set()
+        self._idle_since = time.monotonic()
+        self._database = Database(settings.database)
+        self._ledger = Ledger(self._database)
+
+    def run(self) -> None:
+        with self._database.alone("start"):
+            migrate(self._database)
+            self._member = Member(self._database, "worker", self._device)
+            self._jobs = Jobs(self._database, self._member.id, GPU, self.perform)
+            self._jobs.start()
+        log.info("worker started on %s", self._device, extra={"worker": self._member.id})
+        strays = Strays(self._jobs, self._member.id, lambda: set(self._at_work))
+        greeted = time.monotonic()
+        with self._at_desk:
+            self._desk.warm_up()
+        while not self.stopping.wait(1.0):
+            strays.look()
+            self._rest()
+            if time.monotonic() - greeted > _GREET_SECONDS:
+                greeted = time.monotonic()
+                self._greet()
+        self._leave()
+
+    def perform(self, experiment: str, name: str, issue: int) -> None:
+        """The job of one task."""
+        job = task_job(experiment, name, issue)
+        self._at_work.add(job)
+        try:
+            with self._at_desk:
+                self._perform(experiment, name, issue)
+        except Stopped as error:
+            raise HandedBack(str(error)) from error
+        finally:
+            self._at_work.discard(job)
+            self._idle_since = time.monotonic()
+
+    def _perform(self, experiment: str, name: str, issue: int) -> None:
+        if self.stopping.is_set():
+            raise HandedBack("the worker leaves")
+        me, ledger = self._member.id, self._ledger
+        text = self._insist(lambda: ledger.begin(experiment, name, issue, me))
+        if text is None:
+            return
+        extra = {"experiment": experiment, "task": name, "worker": me}
+        began = time.monotonic()
+        try:
+            known = _known(text)
+            task = known.tasks[name]
+            result, unsaid = self._compute(experiment, known.spec, task)
+            seconds = time.monotonic() - began
+            parcel, events = pack(result), [*unsaid, *outcome(known.spec, task, result, seconds)]
+        except Interrupted:
+            if self.stopping.is_set():
+                self._insist(lambda: ledger.hand_back(experiment, name, me))
+                raise HandedBack("the worker leaves") from None
+            self._insist(lambda: ledger.stop(experiment, name, me))
+        except ChildDied:
+            log.warning("the child process died once too often", extra=extra)
+        except TaskFailed as failure:
+            reason = str(failure)
+            log.warning("task failed: %s", reason, extra=extra)
+            self._insist(lambda: ledger.fail(experiment, name, me, reason))
+        except Stopped:
+            raise
+        except Exception as error:
+            reason = f"unexpectedly: {type(error).__name__}: {error}"
+            log.exception("task failed unexpectedly", extra=extra)
+            self._insist(lambda: ledger.fail(experiment, name, me, reason))
+        else:
+            if self._insist(lambda: ledger.complete(experiment, name, me, parcel, seconds, events)):
+                log.info("task done", extra=extra | {"seconds": round(seconds, 3)})
+            else:
+                log.warning("the task was taken from this worker meanwhile", extra=extra)
+
+    def _compute(self, experiment: str, spec: Spec, task: Task) -> tuple[Result, Found]:
+        """The result of a task, and the events that were not passed on yet."""
+        assignment = self._assignment(experiment, spec, task)
+        relay = Relay(task)
+        while True:
+            try:
+                result = self._desk.run(assignment, relay.hear, lambda: self._look(experiment, relay))
+            except ChildDied as death:
+                self._mourn(experiment, task.id, death)
+            else:
+                return result, relay.take()[1]
+
+    def _look(self, experiment: str, relay: Relay) -> float | None:
+        """Pass on what was heard; returns for how long the task may save its state when it has to stop."""
+        me, ledger, task = self._member.id, self._ledger, relay.task.id
+        if self.stopping.is_set():
+            return _LEAVE_PATIENCE
+        if relay.due:
+            share, events = relay.take()
+            wanted = self._insist(lambda: ledger.advance(experiment, task, me, share, events))
+        else:
+            wanted = self._insist(lambda: ledger.is_wanted(experiment, task, me))
+        return None if wanted else _CANCEL_PATIENCE
+
+    def _mourn(self, experiment: str, task: str, death: ChildDied) -> None:
+        """A child died; raises its death when the task is not to be tried again."""
+        me = self._member.id
+        if not self._insist(lambda: self._ledger.mourn(experiment, task, me, str(death))):
+            raise death
+        log.warning("the child process died (%s); trying again", death, extra={"experiment": experiment, "task": task})
+
+    def _assignment(self, experiment: str, spec: Spec, task: Task) -> Assignment:
+        directory = self._storage.experiment(experiment)
+        checkpoints = {
+            name: self._storage.checkpoint(minimum.checkpoint)
+            for name, minimum in spec.minima.items()
+            if minimum.checkpoint is not None
+        }
+        wanted = checkpoints.get(task.subject) if task.kind is Kind.TRAIN else None
+        if wanted is not None and not (wanted.is_file() or (directory / f"{task.subject}.safetensors").is_file()):
+            raise TaskFailed(f"minima.{task.subject}.checkpoint={wanted.stem!r} is gone: upload it again")
+        return Assignment(task, spec, directory, self._settings.data, checkpoints)
+
+    def _rest(self) -> None:
+        """Give back memory that nobody needs.
+
+        After a minute without work a new child takes the place of the one that has data sets and networks of past
+        experiments in it; it has torch loaded, so the next task still starts at once. After a long time it ends, too.
+        """
+        idle = time.monotonic() - self._idle_since
+        if self._at_work or not self._desk.warm or idle < _FRESH_SECONDS:
+            return
+        with self._at_desk:
+            if idle > _WARM_SECONDS:
+                self._desk.clear()
+            elif self._desk.used:
+                self._desk.clear()
+                self._desk.warm_up()
+
+    def _greet(self) -> None:
+        with suppress(Stopped):
+            self._insist(self._member.greet)
+
+    def _leave(self) -> None:
+        log.info("worker leaves", extra={"worker": self._member.id})
+        patient = self._at_desk.acquire(timeout=_LEAVE_PATIENCE + 2.0)
+        try:
+            self._jobs.stop()
+            self._member.leave(self.stopping)
+        finally:
+            self._desk.clear()
+            if patient:
+                self._at_desk.release()
+            self._database.close()
+
+    def _insist(self, action: Callable[[], T]) -> T:
+        return self._database.insist(action, self.stopping)

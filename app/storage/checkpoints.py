@@ -1,0 +1,107 @@
+"""Checkpoints that people uploaded: a row for each, and a file under the home."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from app.experiments.spec import Spec
+from app.storage.catalogue import ACTIVE, Unknown, WrongState
+from app.storage.database import Database
+from app.storage.folders import Storage
+from app.storage.identifiers import new_identifier
+from app.storage.tables import checkpoints, experiments
+
+
+@dataclass(frozen=True)
+class CheckpointRow:
+    """An uploaded checkpoint: the network that it is of, and the data set that it was trained on."""
+
+    id: str
+    name: str
+    model: dict[str, Any]
+    dataset: str
+    size: int
+    sha256: str
+    created: datetime
+
+
+class Checkpoints:
+    """All uploaded checkpoints."""
+
+    def __init__(self, database: Database, storage: Storage) -> None:
+        self._database = database
+        self._storage = storage
+
+    def add(self, source: Path, *, name: str, model: dict[str, Any], dataset: str, sha256: str) -> CheckpointRow:
+        """Take over a file that was checked already; `source` must lie on the same disk as the home."""
+        identifier = new_identifier()
+        size = source.stat().st_size
+        values = {
+            "id": identifier,
+            "name": name,
+            "model": json.dumps(model),
+            "dataset": dataset,
+            "size": size,
+            "sha256": sha256,
+            "created": time.time(),
+        }
+        source.replace(self._storage.checkpoint(identifier))  # a file without a row is removed at the next start
+        with self._database.write(durable=True) as connection:
+            return _row(connection.execute(checkpoints.insert().values(values).returning(checkpoints)).one())
+
+    def list(self) -> list[CheckpointRow]:
+        """All of them, newest first."""
+        with self._database.read() as connection:
+            rows = connection.execute(sa.select(checkpoints).order_by(checkpoints.c.id.desc())).all()
+        return [_row(row) for row in rows]
+
+    def get(self, identifier: str) -> CheckpointRow:
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(checkpoints).where(checkpoints.c.id == identifier)).one_or_none()
+        if row is None:
+            raise Unknown(f"there is no checkpoint {identifier!r}")
+        return _row(row)
+
+    def require(self, connection: sa.Connection, spec: Spec) -> None:
+        """The checkpoints that a spec names must be here."""
+        wanted = _named(spec.minima.values())
+        known = set(connection.execute(sa.select(checkpoints.c.id).where(checkpoints.c.id.in_(wanted))).scalars())
+        for name, minimum in spec.minima.items():
+            if minimum.checkpoint is not None and minimum.checkpoint not in known:
+                raise Unknown(f"minima.{name}.checkpoint={minimum.checkpoint!r}: there is no such upload")
+
+    def remove(self, identifier: str) -> None:
+        """Remove a checkpoint, unless an experiment that still runs is about it; experiments keep their own copy."""
+        self.get(identifier)
+        with self._database.write(durable=True) as connection:
+            active = sa.select(experiments.c.id, experiments.c.spec).where(
+                experiments.c.state.in_(ACTIVE), experiments.c.deleted.is_(False)
+            )
+            for row in connection.execute(active):
+                if identifier in _named(Spec.model_validate_json(row.spec).minima.values()):
+                    raise WrongState(f"checkpoint {identifier} is used by experiment {row.id}: cancel that one first")
+            connection.execute(checkpoints.delete().where(checkpoints.c.id == identifier))
+        self._storage.checkpoint(identifier).unlink(missing_ok=True)
+
+    def sweep(self) -> None:
+        """Remove files without a row: an upload or a deletion was interrupted there. Call it before uploads begin."""
+        known = {row.id for row in self.list()}
+        for identifier in self._storage.stored_checkpoints() - known:
+            self._storage.checkpoint(identifier).unlink(missing_ok=True)
+
+
+def _named(minima: Iterable[Any]) -> set[str]:
+    return {minimum.checkpoint for minimum in minima if minimum.checkpoint is not None}
+
+
+def _row(row: Any) -> CheckpointRow:
+    created = datetime.fromtimestamp(row.created, UTC)
+    return CheckpointRow(row.id, row.name, json.loads(row.model), row.dataset, row.size, row.sha256, created)

@@ -1,0 +1,110 @@
+"""Events of experiments: rows with ascending numbers that any process adds and anyone can read on from."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from app.storage.database import lock_key
+from app.storage.tables import events
+
+KINDS = ("state", "progress", "epoch", "curve", "tile", "warning", "error", "verdict")
+_LASTING = ("state", "warning", "error", "verdict")
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """Something that happened to an experiment; `text` is its JSON, ready to be sent."""
+
+    id: int
+    experiment: str
+    at: datetime
+    kind: str
+    text: str
+
+    @property
+    def data(self) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads(self.text)
+        return content
+
+
+def plain(value: Any) -> Any:
+    """The value for JSON, which has no infinity: "Infinity", "-Infinity" and "NaN" are what Number() reads.
+
+    >>> plain({"loss": [0.5, float("inf")]})
+    {'loss': [0.5, 'Infinity']}
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def record(connection: sa.Connection, experiment: str, found: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+    """Add events as the last act of a transaction that writes.
+
+    Readers ask for ids above the last one they saw, so ids must become visible in their order. SQLite has one writer
+    at a time; in Postgres a lock, held until the commit, makes it so.
+    """
+    rows = [
+        {
+            "experiment": experiment,
+            "at": time.time(),
+            "kind": kind,
+            "text": json.dumps(plain(data), allow_nan=False, separators=(",", ":")),
+        }
+        for kind, data in found
+    ]
+    if not rows:
+        return
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": lock_key("events")})
+    connection.execute(events.insert(), rows)
+
+
+def read_events(connection: sa.Connection, experiment: str, after: int, limit: int) -> list[EventRow]:
+    chosen = sa.select(events).where(events.c.experiment == experiment, events.c.id > after)
+    return [_row(row) for row in connection.execute(chosen.order_by(events.c.id).limit(limit))]
+
+
+def read_all_events(connection: sa.Connection, after: int, limit: int) -> list[EventRow]:
+    """New events of all experiments."""
+    chosen = sa.select(events).where(events.c.id > after).order_by(events.c.id).limit(limit)
+    return [_row(row) for row in connection.execute(chosen)]
+
+
+def newest_event(connection: sa.Connection) -> int:
+    """The id of the latest event of all, or 0."""
+    return connection.execute(sa.select(sa.func.max(events.c.id))).scalar() or 0
+
+
+def thin_out(connection: sa.Connection, experiment: str, up_to: int | None = None) -> None:
+    """Remove progress, which is of interest only while it happens; `up_to` an id, or all of it."""
+    doomed = events.delete().where(events.c.experiment == experiment, events.c.kind == "progress")
+    connection.execute(doomed if up_to is None else doomed.where(events.c.id <= up_to))
+
+
+def forget_old(connection: sa.Connection, finished_experiments: Iterable[str]) -> int:
+    """Of experiments that ended long ago keep what people ask for; values and metrics are in landscape.h5."""
+    removed = 0
+    for experiment in finished_experiments:
+        old = events.delete().where(events.c.experiment == experiment, events.c.kind.not_in(_LASTING))
+        removed += connection.execute(old).rowcount
+    return removed
+
+
+def _row(row: Any) -> EventRow:
+    return EventRow(row.id, row.experiment, datetime.fromtimestamp(row.at, UTC), row.kind, row.text)

@@ -1,0 +1,104 @@
+"""The tables of the catalogue as they are now; `app.storage.migrations` says how they came to be.
+
+Times are seconds since 1970 for people to read; nothing that matters is decided by comparing them.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData()
+_number = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+_time = sa.Float(53)
+
+experiments = sa.Table(
+    "valley_experiments",
+    metadata,
+    sa.Column("number", _number, primary_key=True, autoincrement=True),
+    sa.Column("id", sa.String(32), nullable=False, unique=True),
+    sa.Column("name", sa.String(120), nullable=False),
+    sa.Column("state", sa.String(12), nullable=False),
+    sa.Column("stage", sa.String(24), nullable=False),
+    sa.Column("spec", sa.Text, nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("key", sa.String(255), unique=True),
+    sa.Column("priority", sa.Integer, nullable=False),
+    sa.Column("run", sa.Integer, nullable=False),
+    sa.Column("created", _time, nullable=False),
+    sa.Column("started", _time),
+    sa.Column("finished", _time),
+    sa.Column("progress", sa.Float(53), nullable=False),
+    sa.Column("seconds_left", sa.Float(53)),
+    sa.Column("error", sa.Text),
+    sa.Column("verdict_kind", sa.String(40)),
+    sa.Column("sentence", sa.Text),
+    sa.Column("cancel", sa.Boolean, nullable=False),
+    sa.Column("deleted", sa.Boolean, nullable=False),
+    sa.Column("conductor", sa.String(64)),
+    sa.Index("valley_experiments_state", "deleted", "state", "number"),
+    sa.Index("valley_experiments_number", "deleted", "number"),
+    sqlite_autoincrement=True,
+)
+"""`cancel`: somebody wants it to stop. `deleted`: rows and files are being removed. `conductor`: the process that
+runs its plan."""
+
+tasks = sa.Table(
+    "valley_tasks",
+    metadata,
+    sa.Column("experiment", sa.String(32), primary_key=True),
+    sa.Column("task", sa.String(160), primary_key=True),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("state", sa.String(12), nullable=False),
+    sa.Column("priority", sa.Integer, nullable=False),
+    sa.Column("issue", sa.Integer, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("deaths", sa.Integer, nullable=False),
+    sa.Column("share", sa.Float(53), nullable=False),
+    sa.Column("death_share", sa.Float(53), nullable=False),
+    sa.Column("owner", sa.String(64)),
+    sa.Column("queued", _time, nullable=False),
+    sa.Column("started", _time),
+    sa.Column("seconds", sa.Float(53)),
+    sa.Column("error", sa.Text),
+    sa.Column("result", sa.LargeBinary),
+    sa.Index("valley_tasks_state", "state", "priority"),
+    sa.Index("valley_tasks_experiment", "experiment", "state"),
+)
+"""`issue` counts how often the task was put into the queue, `attempts` how often a worker began it, `deaths` how many
+processes died under it since it last got further than `death_share`."""
+
+events = sa.Table(
+    "valley_events",
+    metadata,
+    sa.Column("id", _number, primary_key=True, autoincrement=True),
+    sa.Column("experiment", sa.String(32), nullable=False),
+    sa.Column("at", _time, nullable=False),
+    sa.Column("kind", sa.String(12), nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Index("valley_events_experiment", "experiment", "id"),
+    sqlite_autoincrement=True,
+)
+
+processes = sa.Table(
+    "valley_processes",
+    metadata,
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("role", sa.String(8), nullable=False),
+    sa.Column("host", sa.String(255), nullable=False),
+    sa.Column("pid", sa.Integer, nullable=False),
+    sa.Column("device", sa.String(40), nullable=False),
+    sa.Column("started", _time, nullable=False),
+    sa.Column("seen", _time, nullable=False),
+)
+
+checkpoints = sa.Table(
+    "valley_checkpoints",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("name", sa.String(120), nullable=False),
+    sa.Column("model", sa.Text, nullable=False),
+    sa.Column("dataset", sa.String(400), nullable=False),
+    sa.Column("size", _number, nullable=False),
+    sa.Column("sha256", sa.String(64), nullable=False),
+    sa.Column("created", _time, nullable=False),
+)
