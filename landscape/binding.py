@@ -8,7 +8,7 @@ gradient has its own size.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -31,20 +31,33 @@ class BoundNetwork:
             found = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
             raise ValueError(f"the parameters are of several kinds ({found}); convert the model to one first")
         ((dtype, device),) = kinds
-        self.weights = torch.zeros(dimension(model), dtype=dtype, device=device)
+        self.released: set[nn.Parameter] = set()
+        self.dimension = dimension(model)
+        self.weights = torch.zeros(self.dimension, dtype=dtype, device=device)
         for parameter, view in zip(self.parameters, self.cut(self.weights), strict=True):
             parameter.data = view
             parameter.requires_grad_(True)
+
+    def release(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Take parameters out of the buffer: whoever does this looks after them, and the buffer gets smaller."""
+        self.released.update(parameters)
+        bound = [parameter for parameter in self.parameters if parameter not in self.released]
+        weights = self.weights.new_zeros(sum(parameter.numel() for parameter in bound))
+        for parameter, view in zip(bound, self.cut(weights), strict=True):
+            parameter.data = view.copy_(parameter.detach())
+        self.weights = weights
 
     @property
     def device(self) -> torch.device:
         return self.weights.device
 
     def cut(self, vector: Tensor) -> list[Tensor]:
-        """Views of an arranged vector with the shapes of the parameters."""
+        """Views of an arranged vector with the shapes of the parameters in the buffer."""
         parts: list[Tensor] = []
         offset = 0
         for parameter in self.parameters:
+            if parameter in self.released:
+                continue
             part = vector[offset : offset + parameter.numel()]
             offset += parameter.numel()
             if parameter.dim() == 4:
@@ -57,11 +70,17 @@ class BoundNetwork:
     def arrange(self, vector: Tensor) -> Tensor:
         """A flat vector (in the order of ``flatten``) as a new vector in the order of the buffer."""
         arranged = torch.empty_like(self.weights)
-        offset = 0
-        for part in self.cut(arranged):
-            part.copy_(vector[offset : offset + part.numel()].view(part.shape))
-            offset += part.numel()
+        parts = iter(self.cut(arranged))
+        for parameter, value in zip(self.parameters, self.pieces(vector), strict=True):
+            if parameter not in self.released:
+                next(parts).copy_(value)
         return arranged
+
+    def pieces(self, vector: Tensor) -> list[Tensor]:
+        """Views of a flat vector with the shapes of all parameters."""
+        sizes = [parameter.numel() for parameter in self.parameters]
+        pieces = torch.split(vector, sizes)
+        return [piece.view(parameter.shape) for piece, parameter in zip(pieces, self.parameters, strict=True)]
 
     def restore(self, arranged: Tensor) -> Tensor:
         """The inverse of ``arrange``."""

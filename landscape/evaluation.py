@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from landscape.batchnorm import Population, Running, batch_norms, refuse_without_averages
 from landscape.binding import BoundNetwork
-from landscape.blocks import BLOCK
+from landscape.blocks import block_size
 from landscape.cancellation import CancelCheck, stop_if
 from landscape.graphs import traced
 from landscape.shortcuts import shorten
@@ -27,6 +27,7 @@ from landscape.sweeps import BlockSweep, Points, StatisticsSweep, Sweep
 from landscape.tally import Tally, Values
 from landscape.trial import trial_run
 from landscape.vectors import Weights, as_vector, refuse_unless_finite
+from landscape.winograd import find_winograd_layers
 
 __all__ = ["BatchNorm", "Evaluator", "Progress", "Value", "Values", "evaluate"]
 
@@ -79,7 +80,9 @@ class Evaluator:
             shorten(graph)
             network = graph
         refuse_unknown_classes(self.splits, trial.output.shape[1])
-        self.block = block or BLOCK
+        self.block = block or block_size(trial, self._bound.weights.nbytes)
+        self._layers = find_winograd_layers(network, trial)
+        self._bound.release(layer.weight for layer in self._layers)
         layers = batch_norms(network)
         self._sweep: Sweep
         if not layers or batch_norm == "frozen":
@@ -124,9 +127,13 @@ class Evaluator:
             raise ValueError(f"coefficients of point {point} are {table[point].tolist()}; they must be finite")
         named = self.splits if splits is None else splits
         tallies = [Tally(self._split(name, "split"), len(table), samples=samples) for name in named]
-        points = Points(self._bound, basis, table.tolist())
+        points = Points(self._bound, basis, table.tolist(), self._layers)
         pulse = _Pulse(self._sweep.cost(tallies) * len(table), progress, cancelled)
-        self._sweep.run(points, tallies, pulse.advance)
+        try:
+            self._sweep.run(points, tallies, pulse.advance)
+        finally:
+            for layer in self._layers:
+                layer.rest()
         return {tally.split.name: tally.values() for tally in tallies}
 
     def _split(self, name: str, what: str) -> Split:
@@ -136,7 +143,7 @@ class Evaluator:
 
     def _checked_basis(self, basis: Tensor) -> Tensor:
         basis = torch.as_tensor(basis).detach()
-        size = self._bound.weights.numel()
+        size = self._bound.dimension
         if basis.dim() != 2 or basis.shape[1] != size or len(basis) == 0:
             raise ValueError(
                 f"basis has shape {tuple(basis.shape)}; expected flat vectors of the network's {size} weights as "

@@ -16,6 +16,7 @@ from landscape.firstlayer import cache_first_layer
 from landscape.splits import Split
 from landscape.tally import Tally
 from landscape.trial import Trial
+from landscape.winograd import WinogradConvolution
 
 Advance = Callable[[float], None]
 """Told of every so many samples done at a point; it may raise to stop the work."""
@@ -25,13 +26,25 @@ _POINTS_AT_ONCE = 32
 
 
 class Points:
-    """Points of weight space as combinations of basis vectors, at any of which the bound network can be put."""
+    """Points of weight space as combinations of basis vectors, at any of which the bound network can be put.
 
-    def __init__(self, bound: BoundNetwork, basis: Tensor, coefficients: Sequence[Sequence[float]]) -> None:
+    Some of its layers may hold their weights in a form of their own; they move along.
+    """
+
+    def __init__(
+        self,
+        bound: BoundNetwork,
+        basis: Tensor,
+        coefficients: Sequence[Sequence[float]],
+        layers: Sequence[WinogradConvolution] = (),
+    ) -> None:
         self.coefficients = coefficients
         self._bound = bound
-        self._vectors = [bound.arrange(vector) for vector in basis]
-        self._weights = Combination(self._vectors)
+        self._basis = basis.to(bound.weights)
+        self._weights = Combination([bound.arrange(vector) for vector in basis])
+        self._layers = layers
+        for layer in layers:
+            layer.span(self.parameters(layer.layer))
 
     def __len__(self) -> int:
         return len(self.coefficients)
@@ -39,13 +52,15 @@ class Points:
     def move(self, point: int) -> None:
         """Put the network at a point."""
         self._weights.at(self.coefficients[point], out=self._bound.weights)
+        for layer in self._layers:
+            layer.move(self.coefficients[point])
 
     def parameters(self, layer: nn.Module) -> list[dict[str, Tensor]]:
         """The parameters of a layer in every basis vector."""
         places = {id(parameter): place for place, parameter in enumerate(self._bound.parameters)}
         return [
             {name: parts[places[id(parameter)]] for name, parameter in layer.named_parameters(recurse=False)}
-            for parts in map(self._bound.cut, self._vectors)
+            for parts in map(self._bound.pieces, self._basis)
         ]
 
 
