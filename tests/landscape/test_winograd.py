@@ -1,0 +1,142 @@
+"""Convolutions by Winograd's filtering: the same values as plain ones, used where they gain and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from torch import Tensor, nn
+from torch.nn.functional import conv2d
+
+from landscape.trial import trial_run
+from landscape.winograd import WinogradConvolution, find_winograd_layers, gain, matrices, rows_at_once
+
+
+@pytest.mark.parametrize(("outputs", "taps"), [(2, 3), (4, 3), (2, 5), (4, 5)])
+def test_the_matrices_filter_exactly(outputs: int, taps: int) -> None:
+    after, kernel, before = matrices(outputs, taps)
+    d, g = torch.randn(outputs + taps - 1).double(), torch.randn(taps).double()
+    expected = torch.stack([d[row : row + taps] @ g for row in range(outputs)])
+    torch.testing.assert_close(after @ ((kernel @ g) * (before @ d)), expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    channels=some.integers(1, 9),
+    filters=some.integers(1, 9),
+    taps=some.sampled_from([3, 5]),
+    padding=some.integers(0, 2),
+    height=some.integers(5, 13),
+    width=some.integers(5, 13),
+    samples=some.integers(1, 5),
+    bias=some.booleans(),
+    together=some.booleans(),
+)
+def test_any_convolution_is_that_of_torch(
+    channels: int,
+    filters: int,
+    taps: int,
+    padding: int,
+    height: int,
+    width: int,
+    samples: int,
+    bias: bool,
+    together: bool,
+) -> None:
+    torch.manual_seed(channels + 10 * filters)
+    layer = nn.Conv2d(channels, filters, taps, padding=padding, bias=bias)
+    points = [{name: torch.randn_like(part) for name, part in layer.named_parameters()} for _ in range(3)]
+    x = torch.randn(samples, channels, height, width)
+    coefficients = [1.0, -0.7, 0.4]
+    exact = sum(c * point["weight"].double() for c, point in zip(coefficients, points, strict=True))
+    expected = conv2d(x.double(), exact, layer.bias.double() if layer.bias is not None else None, padding=padding)
+    convolution = WinogradConvolution(layer, rows=expected.shape[2])
+    convolution.span(points)
+    convolution.move(coefficients)
+    with torch.inference_mode():
+        found = layer(x if together else x.contiguous(memory_format=torch.channels_last))
+    assert found.shape == expected.shape
+    assert found.is_contiguous(memory_format=torch.channels_last)
+    error = (found - expected).norm() / expected.norm()
+    assert error < 3e-6, float(error)
+
+
+def test_a_sample_has_the_same_bits_in_any_group() -> None:
+    torch.manual_seed(0)
+    layer = nn.Conv2d(32, 64, 3, padding=1)
+    convolution = WinogradConvolution(layer, rows=16)
+    convolution.span([{"weight": layer.weight.detach()}])
+    convolution.move([1.0])
+    x = torch.randn(100, 32, 16, 16)
+    with torch.inference_mode():
+        torch.testing.assert_close(layer(x)[:7], layer(x[:7]), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(layer(x), layer(x), rtol=0, atol=0)
+
+
+def found_in(*layers: nn.Module, shape: tuple[int, ...] = (64, 8, 8)) -> list[nn.Module]:
+    """The layers that are replaced in a network that starts with another one."""
+    network = nn.Sequential(nn.Conv2d(64, 128, 1), *layers, nn.Flatten(), nn.LazyLinear(2))
+    x = torch.randn(2, *shape)
+    network(x)
+    return [layer.layer for layer in find_winograd_layers(network, trial_run(network, x))]
+
+
+def test_wide_layers_on_small_images_gain() -> None:
+    layer = nn.Conv2d(128, 128, 3, padding=1)
+    assert gain(layer, rows=8) > 20
+    assert found_in(layer) == [layer]
+    assert found_in(same := nn.Conv2d(128, 128, 5, padding="same")) == [same]
+    assert found_in(valid := nn.Conv2d(128, 128, 3, padding="valid"), shape=(64, 10, 10)) == [valid]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"stride": 2},
+        {"dilation": 2},
+        {"groups": 2},
+        {"padding": (1, 0)},
+        {"padding": 1, "padding_mode": "circular"},
+        {"kernel_size": (3, 5)},
+        {"kernel_size": 1},
+        {"kernel_size": 7},
+        {"dtype": torch.float64},
+    ],
+)
+def test_what_it_cannot_do_is_left_to_torch(options: dict[str, object]) -> None:
+    layer = nn.Conv2d(128, 128, **{"kernel_size": 3, **options})  # type: ignore[arg-type]
+    convert: list[nn.Module] = [_Doubled()] if layer.weight.dtype is torch.float64 else []
+    back: list[nn.Module] = [_Single()] if convert else []
+    assert found_in(*convert, layer, *back) == []
+
+
+def test_narrow_layers_hooked_layers_and_shared_weights_are_left_alone() -> None:
+    assert found_in(nn.Conv2d(128, 4, 3)) == []
+    hooked = nn.Conv2d(128, 128, 3, padding=1)
+    hooked.register_forward_hook(lambda *_: None)
+    assert found_in(hooked) == []
+    one, other = nn.Conv2d(128, 128, 3, padding=1), nn.Conv2d(128, 128, 3, padding=1)
+    other.weight = one.weight
+    assert found_in(one, other) == []
+    assert found_in(one, nn.ReLU(), one) == []
+
+
+def test_the_layer_that_sees_the_data_is_left_to_the_cache_of_its_maps() -> None:
+    network = nn.Sequential(nn.Conv2d(128, 128, 3), nn.Flatten(), nn.Linear(128 * 36, 2))
+    x = torch.randn(2, 128, 8, 8)
+    assert find_winograd_layers(network, trial_run(network, x)) == []
+
+
+def test_the_number_of_rows_is_the_cheapest() -> None:
+    assert [rows_at_once(rows, 3) for rows in (1, 2, 4, 8, 16)] == [2, 2, 4, 4, 4]
+
+
+class _Doubled(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.double()
+
+
+class _Single(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.float()
