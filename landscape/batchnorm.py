@@ -51,6 +51,7 @@ class Population:
 
     def __init__(self, network: nn.Module, example: Tensor, trial: Trial) -> None:
         self._network = network
+        self._device = example.device
         self._statistics: list[tuple[Tensor, Tensor]] = []
         self._calls = 0
         self._measuring = False
@@ -68,7 +69,7 @@ class Population:
 
     def refuse_beyond(self, limit: int | None, samples: int) -> None:
         """Raise an error that says how many samples fit, when the statistics of so many need more memory."""
-        allowed = limit if limit is not None else _physical_memory() // 2
+        allowed = limit if limit is not None else _memory(self._device) // 2
         if samples * self.bytes_a_sample > allowed:
             raise ValueError(
                 f"population statistics of BatchNorm over {samples} samples need "
@@ -195,5 +196,8 @@ def _held(graph: InterruptedGraph, example: Tensor) -> int:
     return most
 
 
-def _physical_memory() -> int:
+def _memory(device: torch.device) -> int:
+    """Memory of a device in bytes."""
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory)
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

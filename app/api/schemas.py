@@ -275,6 +275,9 @@ class Worker(Shape):
     host: str
     pid: int
     device: str
+    device_name: str | None = Field(None, description="what the device is called")
+    memory_used: int | None = Field(None, description="bytes: of the worker on a processor, of the whole card on a GPU")
+    memory_total: int | None = Field(None, description="bytes that the device has")
     state: Literal["idle", "busy"]
     experiment: str | None
     task: str | None

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from rich.console import Console
 from rich.table import Table
 
-from app.runners.scheduler import default_workers
+from app.runners.devices import default_workers
 from app.settings import Settings
 from training.sources import SOURCES, data_root
 

@@ -14,7 +14,8 @@ import uvicorn
 
 from app.api.application import create_app
 from app.logs import start_logging
-from app.runners.crew import Crew, local_devices
+from app.runners.crew import Crew
+from app.runners.devices import local_devices
 from app.settings import BadSettings, Settings
 
 log = logging.getLogger(__name__)

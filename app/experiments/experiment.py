@@ -212,6 +212,7 @@ def _provenance(spec: Spec) -> dict[str, Any]:
         "seeds": seeds,
         "versions": libraries,
         "batch_norm": spec.batch_norm,
+        "precision": spec.precision,
         "samples": spec.samples or "all",
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
     }

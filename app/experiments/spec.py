@@ -36,6 +36,7 @@ def _check_text(text: str) -> str:
 Name = Annotated[str, AfterValidator(_check_name)]
 Text = Annotated[str, AfterValidator(_check_text)]
 Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+Precision = Literal["float32", "tf32"]
 
 
 class BadSpec(ValueError):
@@ -162,6 +163,9 @@ class Spec(BaseModel):
     splits: tuple[Literal["train", "test"], ...] = Field(("train", "test"), min_length=1, description="data evaluated")
     batch_norm: Literal["population", "running", "frozen"] = Field(
         "population", description="BatchNorm statistics at a point: of all training data, running averages, or stored"
+    )
+    precision: Precision = Field(
+        "float32", description="float32 throughout, or faster and less exact matrix products on GPUs (tf32)"
     )
     samples: int | None = Field(
         None, ge=1, le=10**9, description="evaluate on the first so many samples of each split; else all"

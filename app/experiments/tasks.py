@@ -13,7 +13,8 @@ import numpy as np
 from safetensors.torch import save
 from torch import Generator, Tensor
 
-from app.experiments.plan import Kind, plane_tiles
+from app.experiments.plan import Kind, Task, plane_tiles
+from app.experiments.processor import MemoryFull, is_memory_full, processor_name, set_precision
 from app.experiments.results import (
     FittedCurve,
     FramedPlane,
@@ -55,28 +56,38 @@ def perform(assignment: Assignment, report: Report, cancelled: CancelCheck) -> R
     global _bench
     if _bench is None or (_bench.spec, _bench.directory) != (assignment.spec, assignment.directory):
         _bench = Workbench(assignment.spec, assignment.directory, assignment.data_root, assignment.checkpoints)
-    task = assignment.task
+    set_precision(assignment.spec.precision)
+    try:
+        return _perform(_bench, assignment.task, report, cancelled)
+    except Exception as error:
+        if is_memory_full(error):
+            size = f"training.batch_size={assignment.spec.training.batch_size}"
+            raise MemoryFull(f"{processor_name()} has too little memory for {size}: lower it") from error
+        raise
+
+
+def _perform(bench: Workbench, task: Task, report: Report, cancelled: CancelCheck) -> Result:
     match task.kind:
         case Kind.TRAIN:
-            return _train(_bench, task.subject, report, cancelled)
+            return _train(bench, task.subject, report, cancelled)
         case Kind.FIT:
-            return _fit(_bench, task.subject, report, cancelled)
+            return _fit(bench, task.subject, report, cancelled)
         case Kind.FRAME:
-            return _frame(_bench, task.subject)
+            return _frame(bench, task.subject)
         case Kind.SURFACE:
-            return _surface(_bench, task.subject, task.index, report, cancelled)
+            return _surface(bench, task.subject, task.index, report, cancelled)
         case Kind.CURVE:
-            spec = _bench.spec.all_curves[task.subject]
-            path = _bench.curve(task.subject)
-            return _path(_bench, task.subject, spec.kind, spec.start, spec.end, path, cancelled)
+            spec = bench.spec.all_curves[task.subject]
+            path = bench.curve(task.subject)
+            return _path(bench, task.subject, spec.kind, spec.start, spec.end, path, cancelled)
         case Kind.LINE:
-            start, end = next(pair for pair in _bench.spec.lines if line_name(*pair) == task.subject)
-            path = line(_bench.minimum(start), _bench.minimum(end))
-            return _path(_bench, task.subject, "line", start, end, path, cancelled)
+            start, end = next(pair for pair in bench.spec.lines if line_name(*pair) == task.subject)
+            path = line(bench.minimum(start), bench.minimum(end))
+            return _path(bench, task.subject, "line", start, end, path, cancelled)
         case Kind.SHARPNESS:
-            return _sharpness(_bench, task.subject, cancelled)
+            return _sharpness(bench, task.subject, cancelled)
         case Kind.VERDICT:
-            return _judge(_bench)
+            return _judge(bench)
 
 
 def _train(bench: Workbench, name: str, report: Report, cancelled: CancelCheck) -> TrainedMinimum:
@@ -88,12 +99,13 @@ def _train(bench: Workbench, name: str, report: Report, cancelled: CancelCheck) 
         "fingerprint": bench.data.fingerprint,
         "model": bench.spec.model.model_dump(),
         "training": settings.model_dump(mode="json", exclude={"checkpoint"}),
+        "device": processor_name(),
     }
     if not path.is_file():
         if settings.checkpoint is not None:
             _adopt(bench, name, described)
         else:
-            model = bench.network(settings.initialisation)
+            model = bench.network_to_run(settings.initialisation)
 
             def watch(progress: Progress) -> None:
                 details: dict[str, Any] = {"epoch": progress.epoch, "epochs": progress.epochs, "loss": progress.loss}
@@ -115,7 +127,7 @@ def _train(bench: Workbench, name: str, report: Report, cancelled: CancelCheck) 
 def _adopt(bench: Workbench, name: str, described: dict[str, Any]) -> None:
     """Take a stranger's checkpoint as a minimum: checked, measured once, and copied."""
     source = bench.checkpoints[name]
-    model = bench.network()
+    model = bench.network_to_run()
     state = read_checkpoint(source).state
     check_state(state, model, source=str(source))
     model.load_state_dict(state)
@@ -146,7 +158,7 @@ def _fit(bench: Workbench, name: str, report: Report, cancelled: CancelCheck) ->
     if not path.is_file():
         settings = bench.spec.training
         curve = fit_curve(
-            bench.network(),
+            bench.network_to_run(),
             bench.minimum(spec.start),
             bench.minimum(spec.end),
             (bench.data.x_train, bench.data.y_train),
@@ -164,7 +176,7 @@ def _fit(bench: Workbench, name: str, report: Report, cancelled: CancelCheck) ->
             cancelled=cancelled,
         )
         with write_atomically(path) as file:
-            file.write(save({"points": curve.points.contiguous()}))
+            file.write(save({"points": curve.points.cpu().contiguous()}))
         (bench.work / f"curve-{name}-state.pt").unlink(missing_ok=True)
     return FittedCurve(length=bench.curve(name).length())
 
@@ -212,7 +224,7 @@ def _surface(bench: Workbench, name: str, index: int, report: Report, cancelled:
     plane = bench.plane(name)
     x, y = plane.axes(spec.resolution, margin=spec.margin)
     tile = plane_tiles(bench.spec, name)[index]
-    values = evaluate_tile(bench.evaluator(), plane, x, y, tile, cancelled=cancelled)
+    values = bench.evaluate(lambda evaluator: evaluate_tile(evaluator, plane, x, y, tile, cancelled=cancelled))
     report(1.0, {})
     return SurfaceTile(
         loss={split: value.loss for split, value in values.items()},
@@ -225,13 +237,11 @@ def _path(
 ) -> MeasuredPath:
     file = bench.path_file(name)
     if not file.is_file():
-        measured = along(
-            bench.network(),
-            path,
-            points=bench.spec.points,
-            samples=True,
-            evaluator=bench.evaluator(),
-            cancelled=cancelled,
+        network, points = bench.network(), bench.spec.points
+        measured = bench.evaluate(
+            lambda evaluator: along(
+                network, path, points=points, samples=True, evaluator=evaluator, cancelled=cancelled
+            )
         )
         buffer = io.BytesIO()
         np.savez(buffer, **_arrays(measured))
@@ -262,13 +272,11 @@ def _profile(bench: Workbench, name: str) -> Profile:
 def _sharpness(bench: Workbench, name: str, cancelled: CancelCheck) -> MeasuredSharpness:
     path = bench.sharpness_file(name)
     if not path.is_file():
-        measured = sharpness(
-            bench.network(),
-            bench.minimum(name),
-            radius=bench.spec.verdict.radius,
-            seed=bench.spec.seed,
-            evaluator=bench.evaluator(),
-            cancelled=cancelled,
+        network, weights, radius = bench.network(), bench.minimum(name), bench.spec.verdict.radius
+        measured = bench.evaluate(
+            lambda evaluator: sharpness(
+                network, weights, radius=radius, seed=bench.spec.seed, evaluator=evaluator, cancelled=cancelled
+            )
         )
         with write_atomically(path) as file:
             file.write(json.dumps(measured.to_json()).encode())

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from app.experiments.experiment import WORK
+from app.experiments.processor import SMALLEST_BLOCK, processor, with_less_memory
 from app.experiments.spec import Spec
 from landscape import Bezier, Plane, PolyChain, flatten
 from landscape.curves import Curve
@@ -18,11 +20,13 @@ from landscape.evaluation import Evaluator
 from training import Dataset, build_model, load_dataset
 from training.checkpoints import Checkpoint, load_checkpoint, read_checkpoint
 
+T = TypeVar("T")
+
 
 @lru_cache(maxsize=2)
 def dataset(name: str, root: Path | None) -> Dataset:
     """A data set, kept in memory for the next task."""
-    return load_dataset(name, root=root)
+    return load_dataset(name, root=root, device=processor())
 
 
 class Workbench:
@@ -44,8 +48,12 @@ class Workbench:
         return dataset(self.spec.dataset, self.data_root)
 
     def network(self, seed: int = 0) -> nn.Module:
-        """A network of the spec's architecture, freshly initialised."""
+        """A network of the spec's architecture, freshly initialised, in the memory of the machine."""
         return build_model(self.spec.model.model_dump(), self.data, seed=seed)
+
+    def network_to_run(self, seed: int = 0) -> nn.Module:
+        """The same on the device."""
+        return self.network(seed).to(processor())
 
     def splits(self) -> dict[str, tuple[Tensor, Tensor]]:
         """The samples that surfaces and profiles are measured on."""
@@ -119,10 +127,17 @@ class Workbench:
                 self._planes[name] = Plane.principal(self.snapshots(spec.trajectory))
         return self._planes[name]
 
-    def evaluator(self) -> Evaluator:
-        if self._evaluator is None:
-            self._evaluator = Evaluator(self._reference(), self.splits(), batch_norm=self.spec.batch_norm)
-        return self._evaluator
+    def evaluate(self, action: Callable[[Evaluator], T]) -> T:
+        """Do something with the evaluator; one that takes fewer samples at a time, where memory is full."""
+
+        def attempt(block: int | None) -> T:
+            if self._evaluator is None or (block is not None and block < self._evaluator.block):
+                self._evaluator = None  # its memory is needed for the next
+                model = self._reference().to(processor())
+                self._evaluator = Evaluator(model, self.splits(), batch_norm=self.spec.batch_norm, block=block)
+            return action(self._evaluator)
+
+        return with_less_memory(attempt, lambda: SMALLEST_BLOCK if self._evaluator is None else self._evaluator.block)
 
     def _reference(self) -> nn.Module:
         """The network whose buffers count where BatchNorm statistics are `frozen`: the first minimum's."""

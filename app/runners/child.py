@@ -21,6 +21,7 @@ from typing import Any
 from app.experiments.plan import Task
 from app.experiments.results import Result
 from app.experiments.spec import Spec
+from app.runners.devices import environment_of
 
 _SPAWN = multiprocessing.get_context("spawn")
 
@@ -71,9 +72,9 @@ Message = Advance | Finished | Failed
 class Child:
     """The parent's end of one child process."""
 
-    def __init__(self, *, threads: int = 1, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, device: str = "cpu", *, threads: int = 1) -> None:
         self.connection, other = _SPAWN.Pipe()
-        self.process = _SPAWN.Process(target=_serve, args=(other, threads, dict(environment or {})), daemon=True)
+        self.process = _SPAWN.Process(target=_serve, args=(other, threads, device), daemon=True)
         self.process.start()
         other.close()
 
@@ -99,15 +100,17 @@ class Child:
             self.process.join()
 
 
-def _serve(connection: Connection, threads: int, environment: Mapping[str, str]) -> None:
+def _serve(connection: Connection, threads: int, device: str) -> None:
     """The child: takes assignments until its parent is gone."""
-    os.environ.update(environment)
+    os.environ.update(environment_of(device))  # before torch starts, which looks at it once
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     import torch
 
+    from app.experiments.processor import claim
     from app.experiments.tasks import perform
 
     torch.set_num_threads(threads)
+    claim(device)
     inbox = _Inbox(connection)
     sending = threading.Lock()
 

@@ -11,9 +11,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
-from app.runners.scheduler import default_workers
 from app.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -22,16 +20,6 @@ _LOOK_SECONDS = 0.5
 _PATIENCE = 12.0
 _LONG_LIFE = 60.0
 _LONGEST_PAUSE = 30.0
-
-
-def local_devices(settings: Settings) -> list[str]:
-    """The device of each local worker: every GPU in turn, else the cores of the processor."""
-    found = _visible_gpus()
-    count = settings.workers
-    if found:
-        count = len(found) if count is None else count
-        return [f"cuda:{found[index % len(found)]}" for index in range(count)]
-    return ["cpu"] * (default_workers() if count is None else count)
 
 
 @dataclass
@@ -121,13 +109,3 @@ def leave_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=wait, name="parent", daemon=True).start()
-
-
-def _visible_gpus() -> list[str]:
-    """GPUs of the machine, without loading torch: those that CUDA_VISIBLE_DEVICES leaves."""
-    listed = Path("/proc/driver/nvidia/gpus")
-    present = [str(index) for index, _ in enumerate(listed.iterdir())] if listed.is_dir() else []
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is None or not present:
-        return present
-    return [name.strip() for name in visible.split(",") if name.strip()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from app.experiments.results import Result
 from app.runners.child import Advance, Assignment, Child, Failed, Finished, Message
@@ -30,8 +30,8 @@ class Interrupted(Exception):
 class Desk:
     """Keeps a child warm, gives it tasks, and replaces it when it dies or does not listen."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = environment
+    def __init__(self, device: str) -> None:
+        self._device = device
         self._child: Child | None = None
         self.used = False
 
@@ -39,10 +39,16 @@ class Desk:
     def warm(self) -> bool:
         return self._child is not None
 
+    @property
+    def processes(self) -> list[int]:
+        """The child, if there is one."""
+        pid = None if self._child is None else self._child.process.pid
+        return [] if pid is None else [pid]
+
     def warm_up(self) -> None:
         """Start the child, which then loads torch by itself."""
         if self._child is None:
-            self._child = Child(environment=self._environment)
+            self._child = Child(self._device)
             self.used = False
 
     def clear(self) -> None:

@@ -13,6 +13,7 @@ from typing import Literal
 
 import sqlalchemy as sa
 
+from app.runners.devices import Memory
 from app.runners.leases import Lease, hold_lease
 from app.storage.database import Database
 from app.storage.tables import processes, tasks
@@ -28,6 +29,9 @@ class WorkerRow:
     host: str
     pid: int
     device: str
+    device_name: str | None
+    memory_used: int | None
+    memory_total: int | None
     state: Literal["idle", "busy"]
     experiment: str | None
     task: str | None
@@ -38,7 +42,7 @@ class WorkerRow:
 class Member:
     """This process on the roster. Its id is new at every start, so that nobody is taken for one who died."""
 
-    def __init__(self, database: Database, role: Role, device: str = "-") -> None:
+    def __init__(self, database: Database, role: Role, device: str = "-", device_name: str | None = None) -> None:
         self.id = f"{role}-{os.getpid()}-{secrets.token_hex(6)}"
         self.role = role
         self._database = database
@@ -53,15 +57,19 @@ class Member:
                     host=socket.gethostname(),
                     pid=os.getpid(),
                     device=device,
+                    device_name=device_name,
                     started=now,
                     seen=now,
                 )
             )
 
-    def greet(self) -> None:
-        """Say that this process was there just now: for people, nothing depends on it."""
+    def greet(self, memory: Memory | None = None) -> None:
+        """Say that this process was there just now, and its memory: for people, nothing depends on it."""
+        values: dict[str, float] = {"seen": time.time()}
+        if memory is not None:
+            values |= {"memory_used": memory.used, "memory_total": memory.total}
         with self._database.write() as connection:
-            connection.execute(processes.update().where(processes.c.id == self.id).values(seen=time.time()))
+            connection.execute(processes.update().where(processes.c.id == self.id).values(values))
 
     def leave(self, stopping: threading.Event) -> None:
         """Sign off, after all work was handed back."""
@@ -97,6 +105,9 @@ def worker_rows(connection: sa.Connection) -> list[WorkerRow]:
             host=row.host,
             pid=row.pid,
             device=row.device,
+            device_name=row.device_name,
+            memory_used=row.memory_used,
+            memory_total=row.memory_total,
             state="idle" if row.task is None else "busy",
             experiment=row.experiment,
             task=row.task,

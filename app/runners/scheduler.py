@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from app.experiments.experiment import Experiment
 from app.experiments.plan import Task, lost_tasks, ready_tasks
 from app.experiments.results import Result
 from app.runners.child import Advance, Assignment, Child, Failed, Finished, Message
+from app.runners.devices import crew_of
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +35,7 @@ class Event:
 @dataclass
 class _Worker:
     child: Child
+    device: str
     task: Task | None = None
 
 
@@ -58,8 +59,8 @@ class Scheduler:
         self._done = {task.id for task in experiment.tasks if experiment.is_done(task)}
         self._open = {task.id: task for task in experiment.tasks if task.id not in self._done}
         self._attempts: dict[str, int] = {}
-        count = max(1, min(workers or default_workers(), len(self._open)))
-        self._workers = [_Worker(Child()) for _ in range(count)] if self._open else []
+        devices = crew_of(workers)[: max(1, len(self._open))]
+        self._workers = [_Worker(Child(device), device) for device in devices] if self._open else []
 
     @property
     def already_done(self) -> frozenset[str]:
@@ -138,7 +139,7 @@ class Scheduler:
         assert task is not None
         worker.child.kill()
         code = worker.child.process.exitcode
-        worker.child, worker.task = Child(), None
+        worker.child, worker.task = Child(worker.device), None
         if self._attempts[task.id] >= ATTEMPTS:
             self._fail(task, f"its process died {ATTEMPTS} times (exit code {code}); out of memory?")
         else:
@@ -164,8 +165,3 @@ class Scheduler:
                     break
                 if not isinstance(message, Advance):
                     worker.task = None
-
-
-def default_workers() -> int:
-    """One single-threaded worker for each core that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

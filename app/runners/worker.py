@@ -24,6 +24,7 @@ from app.experiments.results import Result
 from app.experiments.spec import Spec
 from app.runners.child import Assignment
 from app.runners.desk import ChildDied, Desk, Interrupted, TaskFailed
+from app.runners.devices import checked_device, describe, memory_of
 from app.runners.jobs import GPU, HandedBack, Jobs, task_job
 from app.runners.reaper import Strays
 from app.runners.relay import Relay, outcome
@@ -49,10 +50,11 @@ _GREET_SECONDS = 10.0
 def run_worker(settings: Settings, *, device: str | None = None) -> None:
     """Work until SIGTERM or SIGINT, then hand back what is unfinished. Call it in the main thread.
 
-    `device` is cpu, or cuda:N, which the worker's child then sees as its only one.
+    `device` is cpu, or cuda:N, which the worker's child then sees as its only one; by default the first GPU, if any.
     """
+    device = checked_device(device)
     os.nice(NICENESS)
-    worker = Worker(settings, device or "cpu")
+    worker = Worker(settings, device)
 
     def leave(_number: int, _frame: FrameType | None) -> None:
         worker.stopping.set()
@@ -82,7 +84,7 @@ class Worker:
         self._settings = settings
         self._storage = Storage(settings.home)
         self._device = device
-        self._desk = Desk({"CUDA_VISIBLE_DEVICES": device.partition(":")[2]})
+        self._desk = Desk(device)
         self._at_desk = threading.Lock()
         self._at_work: set[str] = set()
         self._idle_since = time.monotonic()
@@ -92,14 +94,15 @@ class Worker:
     def run(self) -> None:
         with self._database.alone("start"):
             migrate(self._database)
-            self._member = Member(self._database, "worker", self._device)
+            self._member = Member(self._database, "worker", self._device, describe(self._device))
             self._jobs = Jobs(self._database, self._member.id, GPU, self.perform)
             self._jobs.start()
         log.info("worker started on %s", self._device, extra={"worker": self._member.id})
         strays = Strays(self._jobs, self._member.id, lambda: set(self._at_work))
-        greeted = time.monotonic()
         with self._at_desk:
             self._desk.warm_up()
+        self._greet()
+        greeted = time.monotonic()
         while not self.stopping.wait(1.0):
             strays.look()
             self._rest()
@@ -219,8 +222,9 @@ class Worker:
                 self._desk.warm_up()
 
     def _greet(self) -> None:
+        memory = memory_of(self._device, [os.getpid(), *self._desk.processes])
         with suppress(Stopped):
-            self._insist(self._member.greet)
+            self._insist(lambda: self._member.greet(memory))
 
     def _leave(self) -> None:
         log.info("worker leaves", extra={"worker": self._member.id})

@@ -87,6 +87,9 @@ processes = sa.Table(
     sa.Column("host", sa.String(255), nullable=False),
     sa.Column("pid", sa.Integer, nullable=False),
     sa.Column("device", sa.String(40), nullable=False),
+    sa.Column("device_name", sa.String(120)),
+    sa.Column("memory_used", _number),
+    sa.Column("memory_total", _number),
     sa.Column("started", _time, nullable=False),
     sa.Column("seen", _time, nullable=False),
 )

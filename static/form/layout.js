@@ -6,7 +6,7 @@ export const SECTIONS = [
   ['Minima', ['minima']],
   ['Curves', ['curves']],
   ['Planes', ['planes']],
-  ['Evaluation and verdict', ['splits', 'batch_norm', 'samples', 'points', 'verdict']],
+  ['Evaluation and verdict', ['splits', 'batch_norm', 'precision', 'samples', 'points', 'verdict']],
 ];
 
 /** Fields of a submission that are no part of the experiment: they stand beside the button. */

@@ -1,0 +1,90 @@
+"""The device that this process computes on, how exactly it computes, and what happens when its memory is full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+
+from app.experiments.spec import Precision
+
+T = TypeVar("T")
+
+SMALLEST_BLOCK = 8
+_wanted = "cpu"
+
+
+class NoDevice(RuntimeError):
+    """The device that this process was given is not there."""
+
+
+class MemoryFull(RuntimeError):
+    """The device has too little memory for a task; the message says what to change."""
+
+
+def claim(device: str) -> None:
+    """Say which device this process was given: cpu, or the one GPU that it was started to see."""
+    global _wanted
+    _wanted = device
+
+
+def processor() -> torch.device:
+    """The device of this process."""
+    if _wanted == "cpu":
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise NoDevice(
+            f"this worker was given {_wanted}, but torch {torch.__version__} finds no GPU: install a CUDA build of "
+            "torch and a driver that fits it, or start the worker with --device cpu"
+        )
+    return torch.device("cuda", 0)
+
+
+def processor_name() -> str:
+    """What the device is called, for the record."""
+    device = processor()
+    return "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device)
+
+
+def set_precision(precision: Precision) -> None:
+    """Full float32 unless TF32 is asked for, and the same algorithm at every run.
+
+    TF32 rounds factors to 10 bits, which shows in the third digit of a loss; mixed precision is not offered at all.
+    """
+    allowed = precision == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    torch.backends.cudnn.allow_tf32 = allowed
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
+
+
+def is_memory_full(error: BaseException) -> bool:
+    """Whether an error says that the device, or the machine, has no more memory."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "DefaultCPUAllocator: can't allocate memory" in str(error)
+
+
+def with_less_memory(action: Callable[[int | None], T], taken: Callable[[], int]) -> T:
+    """Do something with so many samples at a time; when memory is full, with half of them, and so on.
+
+    `action` is called with None at first, and chooses by itself; `taken` tells how many samples it took when it failed.
+    Values differ only by rounding.
+    """
+    block: int | None = None
+    while True:
+        try:
+            return action(block)
+        except Exception as error:
+            if not is_memory_full(error):
+                raise
+            failed = taken()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        if failed <= SMALLEST_BLOCK:
+            raise MemoryFull(
+                f"{processor_name()} has too little memory for this network, even for {failed} samples at a time: "
+                "use a device with more memory, fewer samples for BatchNorm statistics, or a smaller network"
+            )
+        block = max(SMALLEST_BLOCK, failed // 2)

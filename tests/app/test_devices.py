@@ -1,0 +1,184 @@
+"""GPUs are found without torch, each worker sees its own, and too little memory ends in smaller steps or plain words.
+
+Tests need no GPU: NVIDIA's tool is replaced by a program that prints what it prints, and of torch only the calls that
+would reach a device.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from app.experiments import processor
+from app.experiments.plan import plan
+from app.experiments.processor import MemoryFull, NoDevice, set_precision, with_less_memory
+from app.experiments.recipes import DEMO, load_recipe
+from app.experiments.spec import Spec, parse_spec
+from app.experiments.workbench import Workbench
+from app.runners.child import Assignment, Child, Failed
+from app.runners.devices import checked_device, crew_of, describe, environment_of, gpus, memory_of
+from app.settings import BadSettings
+
+CARDS = """\
+0, GPU-aaaa-1, NVIDIA A100-SXM4-80GB, 1024, 81920
+1, GPU-bbbb-2, NVIDIA A100-SXM4-80GB, 0, 81920
+2, GPU-cccc-3, Tesla T4, [N/A], 15360
+"""
+
+
+@pytest.fixture
+def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with three GPUs, as far as NVIDIA's tool can tell."""
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\ncat <<'END'\n{CARDS}END\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return tool
+
+
+def test_every_gpu_gets_a_worker(cards: Path) -> None:
+    assert cards.exists()
+    assert crew_of(None) == ["cuda:0", "cuda:1", "cuda:2"]
+    assert crew_of(4) == ["cuda:0", "cuda:1", "cuda:2", "cuda:0"]
+    assert crew_of(1) == ["cuda:0"]
+    assert checked_device(None) == "cuda:0"
+    assert describe("cuda:2") == "Tesla T4"
+    memory = memory_of("cuda:0", [])
+    assert memory is not None
+    assert (memory.used, memory.total) == (2**30, 80 * 2**30)
+
+
+@pytest.mark.parametrize(
+    ("visible", "expected"), [("1", ["1"]), ("2,0", ["2", "0"]), ("GPU-bbbb-2", ["1"]), ("", []), ("7", [])]
+)
+def test_only_visible_gpus_count(
+    cards: Path, monkeypatch: pytest.MonkeyPatch, visible: str, expected: list[str]
+) -> None:
+    assert cards.exists()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert [gpu.index for gpu in gpus()] == expected
+
+
+def test_without_a_gpu_each_core_gets_a_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert gpus() == []
+    assert crew_of(3) == ["cpu"] * 3
+    assert set(crew_of(None)) == {"cpu"}
+    assert checked_device(None) == "cpu"
+    memory = memory_of("cpu", [os.getpid()])
+    assert memory is not None
+    assert 0 < memory.used < memory.total
+
+
+def test_a_driver_that_fails_has_no_gpu(cards: Path) -> None:
+    cards.write_text("#!/bin/sh\necho 'NVIDIA-SMI has failed' ; exit 9\n")
+    assert gpus() == []
+    with pytest.raises(BadSettings, match=r"device is 'cuda:0'; GPUs .* show here: none"):
+        checked_device("cuda:0")
+
+
+@pytest.mark.parametrize("name", ["gpu", "cuda", "cuda:x", "cpu:0", "cuda:0;rm", ""])
+def test_a_device_that_is_none_is_refused_by_name(name: str) -> None:
+    with pytest.raises(BadSettings, match="device is"):
+        checked_device(name)
+
+
+def test_a_worker_on_a_missing_gpu_says_so_and_ends(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "app.cli", "worker", "--device", "cuda:5", "--home", str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode != 0
+    assert "device is 'cuda:5'" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_the_child_sees_its_own_gpu_only_and_does_not_fall_back_to_the_processor(tmp_path: Path) -> None:
+    assert environment_of("cpu") == {"CUDA_VISIBLE_DEVICES": ""}
+    assert environment_of("cuda:2")["CUDA_VISIBLE_DEVICES"] == "2"
+    spec = small_spec()
+    child = Child("cuda:99")  # no machine has that many, so this one is missing wherever the test runs
+    try:
+        child.start(Assignment(next(iter(plan(spec))), spec, tmp_path, None, {}))
+        assert child.connection.poll(60)
+        answer = child.connection.recv()
+    finally:
+        child.kill()
+    assert isinstance(answer, Failed)
+    assert "was given cuda:99" in answer.message
+
+
+def test_a_gpu_that_torch_cannot_find_is_no_silent_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor, "_wanted", "cuda:1")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(NoDevice, match=r"was given cuda:1, but torch .* finds no GPU"):
+        processor.processor()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert processor.processor() == torch.device("cuda", 0)
+
+
+def test_tf32_is_off_unless_asked_for() -> None:
+    try:
+        set_precision("tf32")
+        assert torch.backends.cuda.matmul.allow_tf32
+        assert torch.backends.cudnn.allow_tf32
+    finally:
+        set_precision("float32")
+    assert not torch.backends.cuda.matmul.allow_tf32
+    assert not torch.backends.cudnn.allow_tf32
+    assert load_recipe(DEMO).precision == "float32"
+
+
+def test_blocks_shrink_until_they_fit_and_then_it_is_said() -> None:
+    tried: list[int | None] = []
+
+    def attempt(block: int | None) -> str:
+        tried.append(block)
+        if (block or 100) > 30:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return "done"
+
+    assert with_less_memory(attempt, lambda: tried[-1] or 100) == "done"
+    assert tried == [None, 50, 25]
+
+    def never(block: int | None) -> str:
+        tried.append(block)
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(MemoryFull, match="even for 8 samples at a time"):
+        with_less_memory(never, lambda: tried[-1] or 100)
+    with pytest.raises(ZeroDivisionError):
+        with_less_memory(lambda _: 1 // 0, lambda: 1)  # type: ignore[arg-type,return-value]
+
+
+def small_spec() -> Spec:
+    training = {"epochs": 1, "batch_size": 64}
+    return parse_spec(
+        {"minima": {"sgd": {}}, "model": {"name": "mlp"}, "training": training, "samples": 200}, source="spec"
+    )
+
+
+def test_an_evaluation_that_does_not_fit_is_done_in_smaller_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Workbench(small_spec(), tmp_path, None, {})
+    origin = torch.nn.utils.parameters_to_vector(bench.network().parameters()).detach().unsqueeze(0)
+    expected = bench.evaluate(lambda evaluator: evaluator.at(origin, [[1.0]]))["train"].loss
+    plain, sizes = torch.nn.functional.linear, []
+
+    def limited(x: Tensor, *rest: Tensor) -> Tensor:
+        sizes.append(len(x))
+        if len(x) > 40:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return plain(x, *rest)
+
+    monkeypatch.setattr(torch.nn.functional, "linear", limited)
+    bench = Workbench(small_spec(), tmp_path, None, {})
+    found = bench.evaluate(lambda evaluator: evaluator.at(origin, [[1.0]]))["train"].loss
+    assert max(sizes) > 40
+    assert found == pytest.approx(expected, rel=1e-6)
