@@ -2,7 +2,7 @@
 
     python benchmarks/surface.py                     # a table of ratios, and the peak memory of a surface on MNIST
     python benchmarks/surface.py --check             # the same, and exit status 1 where a ratio is below its floor
-    python benchmarks/surface.py --model cnn --rounds 9
+    python benchmarks/surface.py --model cnn --rounds 9 --block 256
 
 (a) package   the package loss-landscapes from PyPI: all samples in one batch at every point; it leaves BatchNorm
               statistics as they are.
@@ -70,7 +70,7 @@ class Case:
 SMALL = {"channels": [10, 20], "hidden": 50, "kernel": 5, "padding": "valid"}
 CASES = {
     "cnn": Case("cnn", (1, 28, 28), 512, 7, 5, 10.0, 2.0, SMALL),
-    "lenet": Case("lenet", (1, 28, 28), 512, 6, 5, 5.0, 1.8),
+    "lenet": Case("lenet", (1, 28, 28), 256, 8, 5, 5.0, 1.8),
     "vgg16": Case("vgg16", (3, 32, 32), 256, 2, 3, 1.5, 1.4),
     "resnet56": Case("resnet56", (3, 32, 32), 512, 1, 5, 2.5, 2.0),
 }
@@ -95,7 +95,7 @@ class Pictures(Dataset[tuple[Tensor, int]]):
 class Contest:
     """The four ways on the same network, images and points."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, block: int | None) -> None:
         self.case = case
         generator = torch.Generator().manual_seed(0)
         images = torch.randint(0, 256, (case.samples, *case.shape), generator=generator, dtype=torch.uint8)
@@ -106,7 +106,7 @@ class Contest:
         steps = np.arange(case.side) / case.side
         self.basis = torch.stack([start, ends[0] - start, ends[1] - start])
         self.coefficients = np.array([(1.0, a, b) for b in steps for a in steps])
-        self.evaluator = Evaluator(case.network(0), {"train": (self.x, self.y)})
+        self.evaluator = Evaluator(case.network(0), {"train": (self.x, self.y)}, block=block)
 
     def ours(self) -> Any:
         return self.evaluator.at(self.basis, self.coefficients)["train"].loss
@@ -167,9 +167,9 @@ def average_statistics(network: nn.Module, batches: Iterable[Tensor]) -> None:
     network.eval()
 
 
-def compete(case: Case, rounds: int) -> dict[str, list[float]]:
+def compete(case: Case, rounds: int, block: int | None) -> dict[str, list[float]]:
     """CPU seconds per sample and point of every way, in every round."""
-    contest = Contest(case)
+    contest = Contest(case, block)
     ways: dict[str, Callable[[], Any]] = {
         "package": contest.package,
         "script": contest.script,
@@ -229,6 +229,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", choices=list(CASES), help="this network only, and no measurement of memory")
     parser.add_argument("--rounds", type=int, help="rounds a network; default 3 to 5")
+    parser.add_argument("--block", type=int, help="samples that pass through our network at a time; default: ours")
     parser.add_argument("--check", action="store_true", help="exit with status 1 if a number misses its floor or limit")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -236,7 +237,7 @@ def main() -> int:
     print("| network | ours, us | over (a) package | over (b) script | over (c) loop | share of matmul peak |")
     print("|---|---|---|---|---|---|")
     for case in CASES.values() if options.model is None else [CASES[options.model]]:
-        seconds = compete(case, options.rounds or case.rounds)
+        seconds = compete(case, options.rounds or case.rounds, options.block)
         operations = 2 * multiply_adds(case.network(0), case.shape)
         ours = statistics.median(seconds["ours"])
         package, script, loop = (ratio(seconds, other) for other in ("package", "script", "loop"))
