@@ -11,11 +11,16 @@ from contextlib import suppress
 from typing import Any
 
 import uvicorn
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.api.application import create_app
 from app.logs import start_logging
 from app.runners.crew import Crew, local_devices
 from app.settings import BadSettings, Settings
+from app.storage.database import Database
+from app.storage.folders import Storage
+from app.storage.migrations import migrate
+from app.storage.obstacles import reason
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +36,7 @@ class Server(uvicorn.Server):
         self._crew: Crew | None = None
         self._socket = _listen(settings)
         self.address = _address(self._socket)
+        _refuse_bad_home(settings)
         self._app = create_app(settings)
         super().__init__(
             uvicorn.Config(
@@ -96,6 +102,28 @@ def _listen(settings: Settings) -> socket.socket:
     found.listen(1024)
     found.set_inheritable(False)
     return found
+
+
+def _refuse_bad_home(settings: Settings) -> None:
+    """A home or a database that cannot be written is one clear line, too."""
+    storage = Storage(settings.home)
+    try:
+        storage.prepare()
+        storage.probe()
+    except OSError as error:
+        raise BadSettings(
+            f"home={str(settings.home)!r} cannot be written ({error.strerror or error}): make room or give the rights, "
+            "or choose another --home"
+        ) from error
+    try:
+        database = Database(settings.database)
+        with database.alone("start"):
+            migrate(database)
+        database.close()
+    except (OSError, SQLAlchemyError) as error:
+        raise BadSettings(
+            f"the database cannot be used ({reason(error)}): see --database, and `valley doctor`"
+        ) from error
 
 
 def _address(found: socket.socket) -> str:

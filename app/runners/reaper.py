@@ -13,6 +13,7 @@ from app.runners.jobs import Jobs
 from app.runners.leases import forget_lease, take_lease
 from app.runners.roster import Member, process_ids, strike
 from app.storage.database import Database
+from app.storage.obstacles import reason
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ class Reaper:
             try:
                 self.look()
             except (SQLAlchemyError, OSError) as error:
-                log.warning("cannot look for dead processes: %s", error)
+                log.warning("cannot look for dead processes: %s", reason(error))
 
 
 class Strays:
@@ -95,4 +96,4 @@ class Strays:
                 log.warning("%d jobs were taken and never begun; they are back in their queues", len(lost))
             self._suspected = idle - lost
         except SQLAlchemyError as error:
-            log.warning("cannot look for lost jobs: %s", error)
+            log.warning("cannot look for lost jobs: %s", reason(error))

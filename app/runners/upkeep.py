@@ -15,6 +15,7 @@ from app.storage.catalogue import ACTIVE, Catalogue
 from app.storage.database import Database
 from app.storage.events import forget_old
 from app.storage.folders import Storage
+from app.storage.obstacles import reason
 from app.storage.tables import events, experiments, tasks
 
 log = logging.getLogger(__name__)
@@ -42,7 +43,10 @@ class Upkeep:
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
 
     def start(self) -> None:
-        self.finish_deletions()
+        try:
+            self.finish_deletions()
+        except (SQLAlchemyError, OSError) as error:
+            log.warning("deletions cannot be finished, and will be tried again: %s", reason(error))
         self.revive(at_once=True)
         self._thread.start()
 
@@ -118,4 +122,4 @@ class Upkeep:
                 self.clear_ended()
                 self.forget_events()
             except (SQLAlchemyError, OSError) as error:
-                log.warning("upkeep failed, and will be tried again: %s", error)
+                log.warning("upkeep failed, and will be tried again: %s", reason(error))
