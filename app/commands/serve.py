@@ -34,6 +34,7 @@ class Server(uvicorn.Server):
         self._settings = settings
         self._ready = ready
         self._crew: Crew | None = None
+        self._telling: threading.Thread | None = None
         self._socket = _listen(settings)
         self.address = _address(self._socket)
         _refuse_bad_home(settings)
@@ -53,13 +54,18 @@ class Server(uvicorn.Server):
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until a signal, or `should_exit`."""
-        super().run(sockets or [self._socket])
+        try:
+            super().run(sockets or [self._socket])
+        finally:
+            if self._telling is not None:
+                self._telling.join(_GRACE_SECONDS)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._crew = Crew(self._settings, local_devices(self._settings))
-            threading.Thread(target=self._ready, args=(self.address,), name="ready", daemon=True).start()
+            self._telling = threading.Thread(target=self._ready, args=(self.address,), name="ready", daemon=True)
+            self._telling.start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._app.state.wiring.closing = True
