@@ -48,10 +48,12 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
         await asyncio.to_thread(_sweep, settings.home / FOLDER)
         await asyncio.to_thread(service.start)
         service.observe(wiring.metrics.hear)
+        await asyncio.to_thread(wiring.blueprints.prepare)
         try:
             yield
         finally:
             wiring.closing = True
+            await asyncio.to_thread(wiring.blueprints.close)
             await asyncio.to_thread(service.stop)
 
     app = FastAPI(

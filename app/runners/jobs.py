@@ -30,7 +30,7 @@ LARGEST_PRIORITY = 200
 _APPLICATION = "valleyscope"
 _FORMAT = "jobs-1"  # work of another format is left to a program that knows it
 _CONTROL_POLL_SECONDS = 1.0  # a submitted experiment is started at once where there is room
-_IDLE_POLL_SECONDS = 0.25
+_IDLE_POLL_SECONDS = 0.35
 _BUSY_POLL_SECONDS = 0.08
 
 Duty = Callable[..., None]

@@ -17,8 +17,8 @@ from app.storage.obstacles import reason
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.5
-GRACE_SECONDS = 2.0
+LOOK_SECONDS = 1.0
+GRACE_SECONDS = 1.5
 """For so long the lease of a process must be free before the process counts as dead: it may be reconnecting."""
 _STRAY_SECONDS = 15.0
 

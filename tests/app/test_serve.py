@@ -164,11 +164,11 @@ def test_a_dead_worker_is_replaced_and_a_killed_server_leaves_none(tmp_path: Pat
             return [row["pid"] for row in server.client.get("/api/workers").json()["items"]]
 
         until(lambda: len(workers()) == 1)
-        first = parent.children()[0]
-        first.kill()
-        until(lambda: any(child.pid != first.pid for child in parent.children()))
-        second = next(child for child in parent.children() if child.pid != first.pid)
-        until(lambda: second.pid in workers())
+        [first] = workers()
+        psutil.Process(first).kill()
+        until(lambda: workers() not in ([], [first]) and first not in workers())
+        [pid] = workers()
+        second = psutil.Process(pid)
         assert second.nice() > parent.nice()
         family = parent.children(recursive=True)
         assert all(key not in str(process.environ()) for process in family)
