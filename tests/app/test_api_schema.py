@@ -100,6 +100,19 @@ def test_results_of_a_real_landscape_answer_as_they_are_described(described: Any
         ask(described[f"/api/experiments/{{id}}/{name}"]["GET"], examples, id=charted)
 
 
+def test_every_file_is_of_the_type_that_is_described(described: Any, bare: Server, charted: str) -> None:
+    (bare.directory(charted) / "verdict.json").write_text('{"kind": "one valley"}')
+    names = [file["name"] for file in bare.client.get(f"/api/experiments/{charted}/files").json()["items"]]
+    assert {"landscape.h5", "surface.csv", "verdict.json"} <= set(names)
+    for name in names:
+        case = described["/api/experiments/{id}/files/{name}"]["GET"].Case(
+            path_parameters={"id": charted, "name": name}
+        )
+        response = case.call(timeout=PATIENCE)
+        assert response.status_code == 200
+        case.validate_response(response, checks=CHECKS)
+
+
 @pytest.mark.parametrize("lives", FEW_AND_MANY)
 def test_experiments_can_be_led_through_any_life(described: Any, lives: int) -> None:
     """Submit, then read, cancel, retry, delete and look at results in any order that the links allow."""
