@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check browser bench drill setup clean
+.PHONY: demo test check audit browser bench drill setup clean
 
 setup: $(READY)
 
@@ -24,6 +24,14 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m pip check
+
+# Known vulnerabilities of all that is installed. It asks the PyPI vulnerability service, so it needs the network, and
+# is not part of `check`; what that service does not know makes it fail rather than pass unseen.
+audit: $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[audit]'
+	$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/requirements.txt
+	$(BIN)/pip-audit --strict --disable-pip --no-deps --requirement $(VENV)/requirements.txt
 
 # A browser for the tests of the page: the one that is there, else Debian's, else Playwright's own.
 browser: $(READY)

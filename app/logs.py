@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
+import math
+import re
 import sys
+import time
 from datetime import UTC, datetime
 from typing import Any
 
 from app.settings import Settings
+
+_CALM_SECONDS = 10.0
+_REMEMBERED = 1000
+_NUMBER = re.compile(r"\d+")
 
 FIELDS = ("experiment", "task", "worker", "request", "client", "method", "path", "status", "seconds", "error")
 
@@ -29,11 +36,33 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(entry, default=str)
 
 
+class Calm(logging.Filter):
+    """Lets the same warning through once in a while: whoever waits for a disk or a database says it at each try."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[tuple[str, ...], float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno != logging.WARNING:
+            return True
+        about = [str(getattr(record, name, "")) for name in ("experiment", "task", "worker", "path")]
+        key = (record.name, _NUMBER.sub("", record.getMessage()), *about)
+        now = time.monotonic()
+        if now - self._said.get(key, -math.inf) < _CALM_SECONDS:
+            return False
+        if len(self._said) >= _REMEMBERED:
+            self._said.clear()
+        self._said[key] = now
+        return True
+
+
 def start_logging(settings: Settings) -> None:
     """Send the logs of this process to standard error, in the form that the settings ask for."""
     handler = logging.StreamHandler(sys.stderr)
     text = logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S")
     handler.setFormatter(JsonFormatter() if settings.log_format == "json" else text)
+    handler.addFilter(Calm())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level)

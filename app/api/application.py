@@ -22,12 +22,13 @@ from app.api import checkpoints, events, experiments, figures, files, offerings,
 from app.api.documentation import DESCRIPTION
 from app.api.observation import PREFIX, Observation
 from app.api.page import add_page
-from app.api.problems import MEDIA_TYPE, Problem, ProblemDetails, invalid
+from app.api.problems import MEDIA_TYPE, Problem, ProblemDetails, invalid, refused_by_disk
 from app.api.security import BodyLimit, Doorkeeper, SecurityHeaders
 from app.api.service import Service
 from app.api.wiring import wire
 from app.settings import Settings
 from app.storage.catalogue import Unknown, WrongState
+from app.storage.obstacles import obstacle, reason
 from app.storage.uploads import FOLDER
 
 log = logging.getLogger(__name__)
@@ -47,10 +48,12 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
         await asyncio.to_thread(_sweep, settings.home / FOLDER)
         await asyncio.to_thread(service.start)
         service.observe(wiring.metrics.hear)
+        await asyncio.to_thread(wiring.blueprints.prepare)
         try:
             yield
         finally:
             wiring.closing = True
+            await asyncio.to_thread(wiring.blueprints.close)
             await asyncio.to_thread(service.stop)
 
     app = FastAPI(
@@ -127,10 +130,13 @@ def _handle_errors(app: FastAPI) -> None:
         return Problem(409, "wrong-state", str(error)).response(request.url.path)
 
     @app.exception_handler(SQLAlchemyError)
-    async def database(request: Request, error: SQLAlchemyError) -> Response:
-        log.error("the database refuses: %s", error)
-        detail = "the database cannot be reached or written at present: try again"
-        return Problem(503, "no-database", detail, headers={"Retry-After": "2"}).response(request.url.path)
+    @app.exception_handler(OSError)
+    async def refused(request: Request, error: SQLAlchemyError | OSError) -> Response:
+        found = obstacle(error)
+        if found is None:
+            raise error
+        log.warning("%s was refused: %s", request.method, reason(error), extra={"path": request.url.path})
+        return refused_by_disk(found).response(request.url.path)
 
 
 _CODES = {404: "unknown-path", 405: "no-such-method", 400: "bad-request"}

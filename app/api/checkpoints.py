@@ -40,7 +40,7 @@ _FORM_SCHEMA = {
     response_model=Checkpoint,
     responses={
         201: {"headers": LOCATION, "links": links("read_checkpoint", "delete_checkpoint")},
-        **problems(415, 507),
+        **problems(415),
     },
     openapi_extra={
         "requestBody": {

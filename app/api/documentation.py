@@ -34,7 +34,7 @@ _WORDS: Final = {
     503: "The service cannot do it at present",
     507: "The disk is full",
 }
-_EVERYWHERE: Final = (400, 401, 403, 405, 413, 421, 422, 429, 500, 503)
+_EVERYWHERE: Final = (400, 401, 403, 405, 413, 421, 422, 429, 500, 503, 507)
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

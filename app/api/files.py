@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, Annotated, Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi import Path as PathParameter
@@ -35,6 +35,9 @@ _TYPES = {
 }
 _CHUNK = 256 * 1024
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
+_BYTES: Final[dict[str, Any]] = {
+    kind.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}} for kind in _TYPES.values()
+}
 
 
 class File(Shape):
@@ -69,15 +72,11 @@ def list_files(id: ExperimentId, wiring: Wired) -> Files:
     responses={
         200: {
             "description": "The file",
-            "content": {
-                kind.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}} for kind in _TYPES.values()
-            },
+            "content": {**_BYTES, "application/json": {"schema": {"type": "object"}}},
         },
         206: {
             "description": "The part of the file that Range asks for",
-            "content": {
-                kind.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}} for kind in _TYPES.values()
-            },
+            "content": _BYTES,
         },
         **NOT_MODIFIED,
         **problems(404, 416),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from app.api.metrics import CONTENT_TYPE
 from app.api.problems import Problem
 from app.api.schemas import Health, Queue, QueuedTask, Ready, Worker, Workers
 from app.api.wiring import Wired, Wiring
+from app.storage.folders import Storage
 
 router = APIRouter(tags=["operations"])
 root_router = APIRouter(tags=["operations"])
@@ -73,12 +72,7 @@ def _database(wiring: Wiring) -> str:
 
 def _home(home: Path) -> str:
     try:
-        descriptor, name = tempfile.mkstemp(prefix=".ready-", dir=home)
-        try:
-            os.write(descriptor, b"x" * 4096)
-        finally:
-            os.close(descriptor)
-            Path(name).unlink()
+        Storage(home).probe()
     except OSError as error:
         return f"{error.strerror or error}"
     return "ok"

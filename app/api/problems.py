@@ -14,14 +14,20 @@ from typing import Any, Final
 
 from fastapi import HTTPException
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.requests import Request
 from starlette.responses import Response
+
+from app.storage.obstacles import Obstacle
 
 MEDIA_TYPE: Final = "application/problem+json"
 _LONGEST_VALUE = 200
 _LONGEST_LIST = 20
 _MOST_ERRORS = 50
 _SOURCES = ("body", "query", "path", "header", "cookie")
+_OBSTACLES: Final[dict[Obstacle, tuple[int, str, str]]] = {
+    "full": (507, "disk-full", "the server's disk is full: try again when there is room; what it has can be read"),
+    "read-only": (503, "read-only", "the server's disk cannot be written at present; what it has can be read"),
+    "unreachable": (503, "no-database", "the database cannot be reached or written at present: try again"),
+}
 
 
 class FieldError(BaseModel):
@@ -84,10 +90,10 @@ def invalid(errors: Sequence[Mapping[str, Any]], body: Any = None) -> Problem:
     return Problem(422, "invalid", f"{shown}{more}", errors=found[:_MOST_ERRORS])
 
 
-async def problem_response(request: Request, problem: Exception) -> Response:
-    """The handler of Problem in an application."""
-    assert isinstance(problem, Problem)
-    return problem.response(request.url.path)
+def refused_by_disk(obstacle: Obstacle) -> Problem:
+    """A write that the server's disk or database does not allow at present; nothing was changed by it."""
+    status, code, detail = _OBSTACLES[obstacle]
+    return Problem(status, code, detail, headers={"Retry-After": "10"})
 
 
 def plain(value: Any) -> Any:

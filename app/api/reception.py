@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import shutil
 from collections.abc import AsyncIterator
 from email.message import Message
@@ -45,10 +44,6 @@ async def receive(request: Request, upload: Upload) -> dict[str, str]:
         raise refused(error) from error
     except ClientDisconnect as error:
         raise Problem(400, "incomplete", "the connection ended before the file did") from error
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise Problem(507, "disk-full", "the server's disk is full") from error
-        raise
     detail = f"send the file as application/octet-stream or as a form (multipart/form-data), not as {kind[:100]}"
     raise Problem(415, "not-a-file", detail)
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
+from app.experiments.experiment import LANDSCAPE
 from app.experiments.spec import Spec
 from app.runners.conductor import Stage, conduct
 from app.runners.jobs import CONDUCTED_AT_ONCE, CONTROL, LARGEST_PRIORITY, Jobs, experiment_job
@@ -26,7 +27,9 @@ from app.storage.events import EventRow, read_events
 from app.storage.folders import Storage
 from app.storage.ledger import Ledger, QueueRow
 from app.storage.migrations import migrate
+from app.storage.obstacles import reason
 from app.storage.pump import Pump
+from landscape.store import DamagedLandscape, Landscape, NotALandscape
 
 log = logging.getLogger(__name__)
 
@@ -142,33 +145,39 @@ class Service:
             return self._catalogue.find(connection, experiment)
 
     def retry(self, experiment: str) -> ExperimentRow:
-        """Run an experiment again that failed or was cancelled; it goes on from what it has."""
+        """Run an experiment again that failed, was cancelled, or lost files; it goes on from what it has."""
         direct = self._reserve()
         try:
             with self._database.write(durable=True) as connection:
                 row = self._catalogue.find(connection, experiment, change=True)
-                if row.state not in ("failed", "cancelled"):
+                if row.state in ACTIVE or (row.state == "done" and self._intact(row)):
                     raise WrongState(
-                        f"experiment {experiment} is {row.state}: only one that ended early can be retried"
+                        f"experiment {experiment} is {row.state}: retry is for those that ended early or lost files"
                     )
                 self._ledger.forgive(connection, experiment)
                 row = self._catalogue.begin_again(connection, experiment)
                 if not direct:
                     self._jobs.enqueue_experiment(connection, row.id, row.run, row.priority)
             if direct:
-                self._jobs.start_experiment(row.id, row.run)
+                self._start(row)
             return row
         finally:
             self._release(direct)
 
     def delete(self, experiment: str) -> None:
-        """Remove an experiment with all its files; refused while it runs."""
+        """Remove an experiment with all its files; refused while it runs.
+
+        Files that the disk does not let go are out of sight, and removed as soon as it does.
+        """
         with self._database.write(durable=True) as connection:
             row = self._catalogue.find(connection, experiment, change=True)
             if row.state in ACTIVE:
                 raise WrongState(f"experiment {experiment} is {row.state}: cancel it first")
             self._catalogue.mark_deleted(connection, experiment)
-        self._upkeep.remove(experiment)
+        try:
+            self._upkeep.remove(experiment)
+        except (OSError, SQLAlchemyError) as error:
+            log.warning("deleting is put off: %s", reason(error), extra={"experiment": experiment})
 
     def events(self, experiment: str, after: int = 0, limit: int = 1000) -> Events:
         """Events with ids above `after`, in order."""
@@ -235,11 +244,26 @@ class Service:
                 if not direct:
                     self._jobs.enqueue_experiment(connection, row.id, row.run, priority)
             if direct:
-                # Whoever dies before this leaves an experiment without a job, which the upkeep revives.
-                self._jobs.start_experiment(row.id, row.run)
+                self._start(row)
             return row
         finally:
             self._release(direct)
+
+    def _intact(self, row: ExperimentRow) -> bool:
+        """Whether the files of an experiment that is done are all there, and its landscape can be read."""
+        directory = self._storage.experiment(row.id)
+        try:
+            Landscape.open(directory / LANDSCAPE)
+        except (OSError, DamagedLandscape, NotALandscape):
+            return False
+        return all((directory / f"{name}.safetensors").is_file() for name in row.spec["minima"])
+
+    def _start(self, row: ExperimentRow) -> None:
+        """Run an experiment that was entered; where that fails it is without a job, and the upkeep revives it."""
+        try:
+            self._jobs.start_experiment(row.id, row.run)
+        except SQLAlchemyError as error:
+            log.warning("starting is put off: %s", reason(error), extra={"experiment": row.id})
 
     def _reserve(self) -> bool:
         """Whether there is room to conduct one more experiment here and now."""
@@ -288,5 +312,5 @@ class Service:
                 greeted = time.monotonic()
                 try:
                     self._member.greet()
-                except sa.exc.SQLAlchemyError as error:
-                    log.warning("the database refuses: %s", error)
+                except SQLAlchemyError as error:
+                    log.warning("the database refuses: %s", reason(error))

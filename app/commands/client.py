@@ -52,7 +52,8 @@ class Event:
 class Client:
     """Talks to one server."""
 
-    def __init__(self, server: str | None = None, key: str | None = None) -> None:
+    def __init__(self, server: str | None = None, key: str | None = None, *, reconnects: int = _RECONNECTS) -> None:
+        self._reconnects = reconnects
         self.server = (server or os.environ.get("VALLEY_SERVER") or DEFAULT_SERVER).rstrip("/")
         if urlsplit(self.server).scheme not in ("http", "https"):
             raise ValueError(f"server {self.server!r} must be an address such as {DEFAULT_SERVER}")
@@ -106,7 +107,7 @@ class Client:
                     return
             except (Unreachable, HTTPException, OSError) as error:
                 failures += 1
-                if failures > _RECONNECTS:
+                if failures > self._reconnects:
                     raise Unreachable(f"{self.server} does not come back: {error}") from error
             time.sleep(_RECONNECT_SECONDS)
 

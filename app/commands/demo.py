@@ -20,7 +20,10 @@ log = logging.getLogger(__name__)
 
 
 def demonstrate(settings: Settings, console: Console, *, once: bool) -> int:
-    """Serve, run the demo, and keep serving until Ctrl-C, or end with the demo if `once`."""
+    """Serve, run the demo, and keep serving until Ctrl-C, or end with the demo if `once`.
+
+    Returns 0 when the demo came to its end, whenever the serving was ended.
+    """
     end_quietly()
     show = Show(settings, console, once)
     try:
@@ -29,6 +32,8 @@ def demonstrate(settings: Settings, console: Console, *, once: bool) -> int:
         if once:
             raise
         console.print("Stopped.", highlight=False)
+    finally:
+        console.show_cursor()  # the bars hide it, and may have been cut off
     return show.code
 
 
@@ -53,7 +58,8 @@ class Show:
                 self.server.should_exit = True
 
     def _run(self, address: str) -> int:
-        client = Client(address, None if self._settings.api_key is None else self._settings.api_key.get_secret_value())
+        key = None if self._settings.api_key is None else self._settings.api_key.get_secret_value()
+        client = Client(address, key, reconnects=0)  # the server is this process, so it does not come back
         self._console.print(f"Serving at {address}", highlight=False, soft_wrap=True)
         row = _unfinished(client) or client.submit({"recipe": DEMO})
         self._console.print(f"Watch it at {address}/experiments/{row['id']}", highlight=False, soft_wrap=True)

@@ -11,12 +11,17 @@ from contextlib import suppress
 from typing import Any
 
 import uvicorn
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.api.application import create_app
 from app.logs import start_logging
 from app.runners.crew import Crew
 from app.runners.devices import local_devices
 from app.settings import BadSettings, Settings
+from app.storage.database import Database
+from app.storage.folders import Storage
+from app.storage.migrations import migrate
+from app.storage.obstacles import reason
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +35,10 @@ class Server(uvicorn.Server):
         self._settings = settings
         self._ready = ready
         self._crew: Crew | None = None
+        self._telling: threading.Thread | None = None
         self._socket = _listen(settings)
         self.address = _address(self._socket)
+        _refuse_bad_home(settings)
         self._app = create_app(settings)
         super().__init__(
             uvicorn.Config(
@@ -48,13 +55,18 @@ class Server(uvicorn.Server):
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until a signal, or `should_exit`."""
-        super().run(sockets or [self._socket])
+        try:
+            super().run(sockets or [self._socket])
+        finally:
+            if self._telling is not None:
+                self._telling.join(_GRACE_SECONDS)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._crew = Crew(self._settings, local_devices(self._settings))
-            threading.Thread(target=self._ready, args=(self.address,), name="ready", daemon=True).start()
+            self._telling = threading.Thread(target=self._ready, args=(self.address,), name="ready", daemon=True)
+            self._telling.start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._app.state.wiring.closing = True
@@ -97,6 +109,28 @@ def _listen(settings: Settings) -> socket.socket:
     found.listen(1024)
     found.set_inheritable(False)
     return found
+
+
+def _refuse_bad_home(settings: Settings) -> None:
+    """A home or a database that cannot be written is one clear line, too."""
+    storage = Storage(settings.home)
+    try:
+        storage.prepare()
+        storage.probe()
+    except OSError as error:
+        raise BadSettings(
+            f"home={str(settings.home)!r} cannot be written ({error.strerror or error}): make room or give the rights, "
+            "or choose another --home"
+        ) from error
+    try:
+        database = Database(settings.database)
+        with database.alone("start"):
+            migrate(database)
+        database.close()
+    except (OSError, SQLAlchemyError) as error:
+        raise BadSettings(
+            f"the database cannot be used ({reason(error)}): see --database, and `valley doctor`"
+        ) from error
 
 
 def _address(found: socket.socket) -> str:

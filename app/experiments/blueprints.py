@@ -1,20 +1,19 @@
 """Blueprints of networks: names and shapes of tensors, size, cost and initial norms, without torch in this process.
 
-A short-lived child process with torch draws a blueprint (`app.experiments.drawing`); it is kept for the next question.
+A process with torch draws a blueprint (`app.experiments.draughtsman`); it is kept for the next question.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import subprocess
-import sys
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.experiments.draughtsman import Draughtsman, NoAnswer
 from app.experiments.spec import Model
 
 log = logging.getLogger(__name__)
@@ -65,6 +64,14 @@ class Blueprints:
         self._largest = largest
         self._kept: OrderedDict[str, Blueprint | BadModel] = OrderedDict()
         self._drawing = threading.Lock()
+        self._draughtsman = Draughtsman()
+
+    def prepare(self) -> None:
+        """Get ready for the first drawing, which would take seconds otherwise."""
+        self._draughtsman.prepare()
+
+    def close(self) -> None:
+        self._draughtsman.close()
 
     def known(self, model: Model, dataset: str) -> Blueprint | None:
         """The blueprint, if it was drawn before."""
@@ -72,7 +79,7 @@ class Blueprints:
         return found if isinstance(found, Blueprint) else None
 
     def draw(self, model: Model, dataset: str) -> Blueprint:
-        """The blueprint of a network for a data set; raises BadModel. The first time it takes seconds."""
+        """The blueprint of a network for a data set; raises BadModel."""
         key = _key(model, dataset)
         with self._drawing:
             if key not in self._kept:
@@ -93,20 +100,10 @@ class Blueprints:
             "largest": self._largest,
         }
         try:
-            done = subprocess.run(
-                [sys.executable, "-m", "app.experiments.drawing"],
-                input=json.dumps(question).encode(),
-                capture_output=True,
-                timeout=_PATIENCE,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return BadModel(f"model {model} takes too long to build: choose a smaller one")
-        try:
-            answer = json.loads(done.stdout)
-        except ValueError:
-            log.error("drawing %s failed with code %s: %s", model, done.returncode, done.stderr.decode()[-2000:])
-            return BadModel(f"model {model} cannot be built (its process ended with code {done.returncode})")
+            answer = self._draughtsman.ask(question, _PATIENCE)
+        except NoAnswer as error:
+            log.warning("drawing %s failed: %s", model, error)
+            raise BadModel(f"model {model} cannot be built here ({error}): choose a smaller one") from error
         return BadModel(answer["error"]) if "error" in answer else Blueprint.from_json(answer)
 
 

@@ -1,4 +1,4 @@
-"""`python -m app.experiments.drawing`: answers one question about a network, in JSON on its standard streams."""
+"""`python -m app.experiments.drawing`: answers questions about networks, each a line of JSON, until its input ends."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from training.groups import group_norms, partition, prunable
 from training.models import build_model, count_parameters, multiply_adds
 from training.settings import Structure
 from training.sources import SOURCES
+
+_NICENESS = 5  # somebody waits for the answer, and others for the API
 
 # The names that safetensors gives to torch's types.
 _TYPES = {
@@ -65,16 +67,17 @@ def _norms(model: nn.Module) -> Iterator[list[Any]]:
 
 
 def main() -> int:
+    os.nice(_NICENESS)
     torch.set_num_threads(1)
     # Whatever a factory of the operator's prints must not mix with the answer.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    try:
-        answer = draw(json.load(sys.stdin))
-    except Exception as error:  # any option may be wrong in any way; the caller shows the message to its client
-        answer = {"error": str(error).split("\n", 1)[0] or type(error).__name__}
-    with answers:
-        json.dump(answer, answers)
+    for question in sys.stdin:
+        try:
+            answer = draw(json.loads(question))
+        except Exception as error:  # any option may be wrong in any way; the caller shows the message to its client
+            answer = {"error": str(error).split("\n", 1)[0] or type(error).__name__}
+        print(json.dumps(answer), file=answers, flush=True)
     return 0
 
 

@@ -38,7 +38,6 @@ _SEARCH_SECONDS = 10.0
 _BUSY_PATIENCE = 10.0
 _DRAIN_PATIENCE = 10.0
 _WINDOW = 16
-_REPORTS_KEPT = 600
 
 
 class Halted(Exception):
@@ -89,7 +88,6 @@ class Conductor:
         self._lost: set[str] = set()
         self._searched = time.monotonic()
         self._reported = 0.0
-        self._reports = 0
 
     def conduct(self) -> None:
         extra = {"experiment": self._row.id}
@@ -138,8 +136,12 @@ class Conductor:
         self._done = {task.id for task in keeper.tasks if keeper.is_done(task)}
         while True:
             self._check()
+            # First who is at work, then what has ended: a task that ends in between is in both, never in neither,
+            # where it would be issued once more.
+            at_work = self._insist(lambda: self._stage.ledger.under_way(self._row.id))
             waiting = self._collect(keeper, tasks)
-            under_way = self._insist(lambda: self._stage.ledger.under_way(self._row.id))
+            ended = waiting | self._done | self._failed.keys()
+            under_way = {name: found for name, found in at_work.items() if name not in ended}
             lost = lost_tasks(keeper.tasks, self._failed.keys())
             ready = [
                 task
@@ -226,10 +228,6 @@ class Conductor:
         left = meter.seconds_left(share)
         name = meter.stage(self._done | self._failed.keys())
         self._insist(lambda: self._stage.catalogue.report(self._row.id, progress=share, stage=name, seconds_left=left))
-
-    def _forget_reports(self) -> None:
-        with self._stage.database.write() as connection:
-            thin_out(connection, self._row.id, self._stage.pump.latest)
 
     def _workers(self) -> list[str]:
         def read() -> list[str]:

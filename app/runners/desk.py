@@ -52,9 +52,9 @@ class Desk:
             self.used = False
 
     def clear(self) -> None:
-        """End an idle child, and give its memory back."""
+        """End an idle child, and give its memory back. It has nothing to lose, and may still be loading torch."""
         if self._child is not None:
-            self._child.close()
+            self._child.kill()
             self._child = None
 
     def run(self, assignment: Assignment, hear: Callable[[Advance], None], look: Callable[[], float | None]) -> Result:

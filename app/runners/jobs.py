@@ -14,8 +14,10 @@ from typing import Literal
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig, EnqueueOptions, SetWorkflowID
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.storage.database import Database
+from app.storage.obstacles import reason
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +30,7 @@ LARGEST_PRIORITY = 200
 _APPLICATION = "valleyscope"
 _FORMAT = "jobs-1"  # work of another format is left to a program that knows it
 _CONTROL_POLL_SECONDS = 1.0  # a submitted experiment is started at once where there is room
-_IDLE_POLL_SECONDS = 0.25
+_IDLE_POLL_SECONDS = 0.35
 _BUSY_POLL_SECONDS = 0.08
 
 Duty = Callable[..., None]
@@ -50,6 +52,13 @@ def _experiment(experiment: str, run: int) -> None:
 @DBOS.workflow(name="task", max_recovery_attempts=None)
 def _task(experiment: str, task: str, issue: int) -> None:
     _duties[GPU](experiment, task, issue)
+
+
+def _log_as_we_do() -> None:
+    """DBOS brings a handler of its own, whose lines are not those of our log."""
+    logger = logging.getLogger("dbos")
+    logger.handlers.clear()
+    logger.propagate = True
 
 
 def experiment_job(experiment: str, run: int) -> str:
@@ -82,8 +91,16 @@ class Jobs:
         return self._client
 
     def start(self) -> None:
-        """Begin to take jobs. Call it inside `database.alone`, since DBOS migrates its tables here."""
+        """Begin to take jobs, or raise and take none. Call it inside `database.alone`: DBOS migrates its tables."""
         _duties[self._listens_to] = self._duty
+        try:
+            self._launch()
+            self.connect()
+        except BaseException:
+            DBOS.destroy()
+            raise
+
+    def _launch(self) -> None:
         config: DBOSConfig = {
             "name": _APPLICATION,
             "system_database_engine": self._database.engine,
@@ -94,6 +111,7 @@ class Jobs:
             "scheduler_polling_interval_sec": 3600.0,
         }
         DBOS(config=config)
+        _log_as_we_do()
         DBOS.listen_queues([self._listens_to])
         DBOS.launch()
         # A worker that joins must not slow down the others, so what is registered already stays as it is.
@@ -107,7 +125,6 @@ class Jobs:
             on_conflict=change,
         )
         DBOS.register_queue(GPU, worker_concurrency=1, polling_interval_sec=_IDLE_POLL_SECONDS, on_conflict=change)
-        self.connect()
 
     def connect(self) -> None:
         """Be able to put jobs into queues, without taking any."""
@@ -116,7 +133,10 @@ class Jobs:
     def stop(self) -> None:
         """Take no more jobs, and hand back those that were begun here."""
         DBOS.destroy()
-        self.hand_back(self._process)
+        try:
+            self.hand_back(self._process)
+        except SQLAlchemyError as error:
+            log.warning("jobs could not be handed back (%s); others take them over", reason(error))
         self.client.destroy()
         self._client = None
 

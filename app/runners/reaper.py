@@ -13,11 +13,12 @@ from app.runners.jobs import Jobs
 from app.runners.leases import forget_lease, take_lease
 from app.runners.roster import Member, process_ids, strike
 from app.storage.database import Database
+from app.storage.obstacles import reason
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.5
-GRACE_SECONDS = 2.0
+LOOK_SECONDS = 1.0
+GRACE_SECONDS = 1.5
 """For so long the lease of a process must be free before the process counts as dead: it may be reconnecting."""
 _STRAY_SECONDS = 15.0
 
@@ -69,7 +70,7 @@ class Reaper:
             try:
                 self.look()
             except (SQLAlchemyError, OSError) as error:
-                log.warning("cannot look for dead processes: %s", error)
+                log.warning("cannot look for dead processes: %s", reason(error))
 
 
 class Strays:
@@ -95,4 +96,4 @@ class Strays:
                 log.warning("%d jobs were taken and never begun; they are back in their queues", len(lost))
             self._suspected = idle - lost
         except SQLAlchemyError as error:
-            log.warning("cannot look for lost jobs: %s", error)
+            log.warning("cannot look for lost jobs: %s", reason(error))

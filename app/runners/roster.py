@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import socket
@@ -15,8 +16,10 @@ import sqlalchemy as sa
 
 from app.runners.devices import Memory
 from app.runners.leases import Lease, hold_lease
-from app.storage.database import Database
+from app.storage.database import Database, Stopped
 from app.storage.tables import processes, tasks
+
+log = logging.getLogger(__name__)
 
 Role = Literal["api", "worker"]
 
@@ -48,12 +51,19 @@ class Member:
         self._database = database
         # The lease first: whoever is on the roster without one is dead.
         self.lease: Lease = hold_lease(database, self.id)
+        try:
+            self._sign_on(device, device_name)
+        except BaseException:
+            self.lease.release()
+            raise
+
+    def _sign_on(self, device: str, device_name: str | None) -> None:
         now = time.time()
-        with database.write() as connection:
+        with self._database.write() as connection:
             connection.execute(
                 processes.insert().values(
                     id=self.id,
-                    role=role,
+                    role=self.role,
                     host=socket.gethostname(),
                     pid=os.getpid(),
                     device=device,
@@ -72,9 +82,13 @@ class Member:
             connection.execute(processes.update().where(processes.c.id == self.id).values(values))
 
     def leave(self, stopping: threading.Event) -> None:
-        """Sign off, after all work was handed back."""
-        self._database.insist(lambda: strike(self._database, self.id), stopping)
-        self.lease.release()
+        """Sign off, after all work was handed back. Where the database refuses, others see it by the lease."""
+        try:
+            self._database.insist(lambda: strike(self._database, self.id), stopping)
+        except Stopped as error:
+            log.warning("leaving without having signed off: %s", error)
+        finally:
+            self.lease.release()
 
 
 def strike(database: Database, process: str) -> None:

@@ -13,8 +13,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.runners.jobs import Jobs, experiment_job, task_job
 from app.storage.catalogue import ACTIVE, Catalogue
 from app.storage.database import Database
-from app.storage.events import forget_old
+from app.storage.events import forget_old, thin_out
 from app.storage.folders import Storage
+from app.storage.obstacles import reason
 from app.storage.tables import events, experiments, tasks
 
 log = logging.getLogger(__name__)
@@ -23,6 +24,7 @@ _ROUND_SECONDS = 20.0
 _SETTLE_SECONDS = 10.0
 _HOUR = 3600.0
 KEEP_EVENTS_DAYS = 7
+KEEP_REPORTS = 600
 
 
 class Upkeep:
@@ -42,7 +44,10 @@ class Upkeep:
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
 
     def start(self) -> None:
-        self.finish_deletions()
+        try:
+            self.finish_deletions()
+        except (SQLAlchemyError, OSError) as error:
+            log.warning("deletions cannot be finished, and will be tried again: %s", reason(error))
         self.revive(at_once=True)
         self._thread.start()
 
@@ -97,6 +102,14 @@ class Upkeep:
             with self._database.write() as connection:
                 connection.execute(tasks.delete().where(tasks.c.experiment == experiment, over, still))
 
+    def forget_reports(self) -> None:
+        """An experiment may run for days, and report each second: only the latest reports stay."""
+        with self._database.read() as connection:
+            active = [row.id for row in self._catalogue.active(connection) if row.state == "running"]
+        for experiment in active:
+            with self._database.write() as connection:
+                thin_out(connection, experiment, keep=KEEP_REPORTS)
+
     def forget_events(self) -> None:
         """Once an hour: drop values and metrics of experiments that ended long ago."""
         if self._forgot is not None and time.monotonic() - self._forgot < _HOUR:
@@ -116,6 +129,7 @@ class Upkeep:
                 self.finish_deletions()
                 self.revive()
                 self.clear_ended()
+                self.forget_reports()
                 self.forget_events()
             except (SQLAlchemyError, OSError) as error:
-                log.warning("upkeep failed, and will be tried again: %s", error)
+                log.warning("upkeep failed, and will be tried again: %s", reason(error))

@@ -92,11 +92,11 @@ class Worker:
         self._ledger = Ledger(self._database)
 
     def run(self) -> None:
-        with self._database.alone("start"):
-            migrate(self._database)
-            self._member = Member(self._database, "worker", self._device, describe(self._device))
-            self._jobs = Jobs(self._database, self._member.id, GPU, self.perform)
-            self._jobs.start()
+        try:
+            self._insist(self._join)
+        except Stopped:
+            self._database.close()
+            return
         log.info("worker started on %s", self._device, extra={"worker": self._member.id})
         strays = Strays(self._jobs, self._member.id, lambda: set(self._at_work))
         with self._at_desk:
@@ -110,6 +110,19 @@ class Worker:
                 greeted = time.monotonic()
                 self._greet()
         self._leave()
+
+    def _join(self) -> None:
+        """Take part in the work, or leave no trace of having tried: a full disk is waited for."""
+        with self._database.alone("start"):
+            migrate(self._database)
+            member = Member(self._database, "worker", self._device, describe(self._device))
+            jobs = Jobs(self._database, member.id, GPU, self.perform)
+            self._member, self._jobs = member, jobs  # before jobs start: the first may come at once
+            try:
+                jobs.start()
+            except BaseException:
+                member.lease.release()
+                raise
 
     def perform(self, experiment: str, name: str, issue: int) -> None:
         """The job of one task."""

@@ -224,17 +224,18 @@ class Catalogue:
         verdict: Mapping[str, Any] | None = None,
     ) -> None:
         """Write down how a run ended."""
+        now = time.time()
         values: dict[str, Any] = {
             "state": state,
             "stage": state,
-            "finished": time.time(),
+            "finished": now,
             "seconds_left": None,
             "error": error,
             "cancel": False,
             "conductor": None,
         }
-        if state == "done":
-            values["progress"] = 1.0
+        if state == "done":  # one that had nothing left to compute never saw a worker
+            values |= {"progress": 1.0, "started": sa.func.coalesce(experiments.c.started, now)}
         found: list[tuple[str, Mapping[str, Any]]] = []
         if verdict is not None:
             values |= {"verdict_kind": verdict["kind"], "sentence": verdict["sentence"]}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -14,7 +13,9 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
+
+from app.storage.obstacles import passing, reason
 
 log = logging.getLogger(__name__)
 
@@ -95,19 +96,14 @@ class Database:
         while True:
             try:
                 return action()
-            except DBAPIError as error:
+            except (DBAPIError, OSError) as error:
                 if not passing(error):
                     raise
                 if stopping.is_set():
-                    raise Stopped(f"the database was not reachable at the end: {error.orig}") from error
-                log.warning("the database refuses (%s); trying again in %.1f s", error.orig, delay)
-                time.sleep(delay)
-                delay = min(2 * delay, 5.0)
-
-
-def passing(error: DBAPIError) -> bool:
-    """Whether an error is of the kind that goes away: locked, full, read-only, unreachable."""
-    return isinstance(error, OperationalError) or error.connection_invalidated
+                    raise Stopped(f"the database was not reachable at the end: {reason(error)}") from error
+                log.warning("the database refuses (%s); trying again in %.1f s", reason(error), delay)
+                stopping.wait(delay)
+                delay = min(2 * delay, 2.0)
 
 
 def lock_key(name: str) -> int:

@@ -91,10 +91,14 @@ def newest_event(connection: sa.Connection) -> int:
     return connection.execute(sa.select(sa.func.max(events.c.id))).scalar() or 0
 
 
-def thin_out(connection: sa.Connection, experiment: str, up_to: int | None = None) -> None:
-    """Remove progress, which is of interest only while it happens; `up_to` an id, or all of it."""
-    doomed = events.delete().where(events.c.experiment == experiment, events.c.kind == "progress")
-    connection.execute(doomed if up_to is None else doomed.where(events.c.id <= up_to))
+def thin_out(connection: sa.Connection, experiment: str, keep: int = 0) -> None:
+    """Remove progress, which is of interest only while it happens, but for the latest reports."""
+    progress = (events.c.experiment == experiment, events.c.kind == "progress")
+    doomed = events.delete().where(*progress)
+    if keep:
+        newest = sa.select(events.c.id).where(*progress).order_by(events.c.id.desc())
+        doomed = doomed.where(events.c.id <= newest.offset(keep).limit(1).scalar_subquery())
+    connection.execute(doomed)
 
 
 def forget_old(connection: sa.Connection, finished_experiments: Iterable[str]) -> int:

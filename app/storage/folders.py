@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from pathlib import Path
 
 from app.storage.identifiers import is_identifier
+
+_PROBE_BYTES = 64 * 1024
 
 
 class Storage:
@@ -19,7 +22,13 @@ class Storage:
         for folder in (self._experiments, self._checkpoints, self._trash):
             folder.mkdir(parents=True, exist_ok=True)
         for leftover in self._trash.iterdir():
-            shutil.rmtree(leftover)
+            shutil.rmtree(leftover, ignore_errors=True)
+
+    def probe(self) -> None:
+        """Raise OSError unless files can be written."""
+        with tempfile.TemporaryFile(dir=self.home) as file:
+            file.write(bytes(_PROBE_BYTES))
+            file.flush()
 
     def experiment(self, identifier: str) -> Path:
         return self._experiments / _checked(identifier)

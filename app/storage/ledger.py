@@ -68,12 +68,21 @@ class Ledger:
         self._database = database
 
     def issue(self, jobs: Jobs, experiment: str, chosen: Sequence[Task], *, priority: int, number: int) -> None:
-        """Put tasks into the queue, together with the jobs that run them."""
+        """Put tasks into the queue, together with the jobs that run them.
+
+        Those that are in it already, or have a result that waits to be kept, stay as they are: a task that ran twice
+        would be told of twice.
+        """
         ids = [task.id for task in chosen]
-        known = sa.select(tasks.c.task, tasks.c.issue).where(tasks.c.experiment == experiment, tasks.c.task.in_(ids))
+        known = sa.select(tasks.c.task, tasks.c.issue, tasks.c.state)
+        known = known.where(tasks.c.experiment == experiment, tasks.c.task.in_(ids)).with_for_update()
         with self._database.write() as connection:
-            before: dict[str, int] = {row.task: row.issue for row in connection.execute(known)}
+            rows = connection.execute(known).all()
+            before: dict[str, int] = {row.task: row.issue for row in rows}
+            settled = {row.task for row in rows if row.state in ("queued", "running", "done")}
             for task in chosen:
+                if task.id in settled:
+                    continue
                 place = task_priority(priority, number, task.priority)
                 values = {
                     "kind": task.kind.value,

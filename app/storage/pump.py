@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.storage.database import Database
 from app.storage.events import EventRow, newest_event, read_all_events, read_events
+from app.storage.obstacles import reason
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +127,7 @@ class Pump:
                 while self._read() == _BATCH:
                     pass
             except SQLAlchemyError as error:
-                log.warning("events cannot be read: %s", error)
+                log.warning("events cannot be read: %s", reason(error))
                 self._stopping.wait(1.0)
             self._stopping.wait(self._interval)
 

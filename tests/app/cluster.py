@@ -77,23 +77,14 @@ def serve(settings: Any) -> None:
 class Cluster:
     """Starts, watches and kills the processes of one service."""
 
-    def __init__(
-        self, home: Path, database: str | None = None, *, prefix: tuple[str, ...] = (), preamble: str = "pass"
-    ) -> None:
+    def __init__(self, home: Path, database: str | None = None, *, preamble: str = "pass") -> None:
         self.home = home
         self.url = database or f"sqlite:///{home / 'valley.db'}"
-        self.prefix = prefix
         self.preamble = preamble
         self.database = Database(self.url)
         self.catalogue = Catalogue(self.database)
         self.api: subprocess.Popen[str] | None = None
         self.workers: list[subprocess.Popen[str]] = []
-
-    def look_into(self, home: Path) -> None:
-        """Read the database by another path: its processes may live in a mount namespace of their own."""
-        self.database.close()
-        self.database = Database(f"sqlite:///{home / 'valley.db'}")
-        self.catalogue = Catalogue(self.database)
 
     def start_api(self) -> None:
         self.api = self._start(_API, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -205,5 +196,5 @@ class Cluster:
         self.database.close()
 
     def _start(self, script: str, **pipes: Any) -> subprocess.Popen[str]:
-        command = [*self.prefix, sys.executable, "-c", f"{self.preamble}; {script}", str(self.home), self.url]
+        command = [sys.executable, "-c", f"{self.preamble}; {script}", str(self.home), self.url]
         return subprocess.Popen(command, cwd=_HOUSE, text=True, **pipes)

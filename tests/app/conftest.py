@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.app.cluster import TINY
 from tests.app.databases import database
-from tests.app.runs import run, write_spec
+from tests.app.runs import run, run_alone, write_spec
 from tests.app.servers import Server, serving
 
 __all__ = ["bare", "database", "finished"]
@@ -21,6 +22,12 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = run("run", write_spec(base / "spec.json"), "--out", base / "out")
     assert done.returncode == 0, done.stdout + done.stderr
     return base / "out"
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of the tiny experiment after `valley run`."""
+    return run_alone(tmp_path_factory.mktemp("undisturbed"), TINY)
 
 
 @pytest.fixture(scope="session")

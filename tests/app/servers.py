@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -105,15 +105,19 @@ class Server:
 
 @contextmanager
 def serving(
-    home: Path, *options: object, workers: int = 0, environment: Mapping[str, str] | None = None
+    home: Path,
+    *options: object,
+    workers: int = 0,
+    environment: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
 ) -> Iterator[Server]:
-    """A server on a free port, ended when the block is left."""
+    """A server on a free port, ended when the block is left; `prefix` is a command that runs it."""
     command = [sys.executable, "-m", "app.cli", "serve", "--home", str(home), "--port", "0", "--workers", str(workers)]
     errors = home.with_name(f"{home.name}.log")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("VALLEY_")}
     with errors.open("w", encoding="utf-8") as log:
         process = subprocess.Popen(
-            [*command, *map(str, options)],
+            [*prefix, *command, *map(str, options)],
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import httpx
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -25,6 +24,8 @@ from schemathesis.specs.openapi.checks import (
 from app.experiments.spec import Spec
 from tests.app.servers import TINY, Server
 
+pytestmark = pytest.mark.xdist_group("servers")  # one process makes what they share
+
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -32,12 +33,18 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-CALM = settings(
-    max_examples=12,
-    deadline=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+PATIENCE = 180.0
+FEW_AND_MANY = [3, pytest.param(40, marks=pytest.mark.drill)]
+"""Examples of each operation: a few in `make test`, many in `make drill`."""
+
+
+def calm(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 @pytest.fixture(scope="session")
@@ -65,38 +72,57 @@ def tamed(case: Any) -> Any:
     return case
 
 
-def ask(operation: Any, **path_parameters: str) -> None:
+def ask(operation: Any, examples: int, **path_parameters: str) -> None:
     """Call an operation with whatever its description allows, and with what it does not."""
 
     @given(operation.as_strategy())
-    @CALM
+    @calm(examples)
     def check(case: Any) -> None:
         case.path_parameters = {**case.path_parameters, **path_parameters}
-        response = tamed(case).call(timeout=180)
+        response = tamed(case).call(timeout=PATIENCE)
         case.validate_response(response, checks=CHECKS)
 
     check()
 
 
-def test_every_operation_answers_as_it_is_described(described: Any) -> None:
+@pytest.mark.parametrize("examples", FEW_AND_MANY)
+def test_every_operation_answers_as_it_is_described(described: Any, examples: int) -> None:
     operations = [result.ok() for result in described.get_all_operations()]
     assert len(operations) > 25
     for operation in operations:
-        ask(operation)
+        ask(operation, examples)
 
 
-def test_results_of_a_real_landscape_answer_as_they_are_described(described: Any, charted: str) -> None:
+@pytest.mark.parametrize("examples", FEW_AND_MANY)
+def test_results_of_a_real_landscape_answer_as_they_are_described(described: Any, charted: str, examples: int) -> None:
     """Random ids are unknown, so the results are asked for once more where there are some."""
     for name in ("minima", "surface", "profile", "verdict", "figure", "files", "events"):
-        ask(described[f"/api/experiments/{{id}}/{name}"]["GET"], id=charted)
+        ask(described[f"/api/experiments/{{id}}/{name}"]["GET"], examples, id=charted)
 
 
-def test_experiments_can_be_led_through_any_life(described: Any) -> None:
+def test_every_file_is_of_the_type_that_is_described(described: Any, bare: Server, charted: str) -> None:
+    (bare.directory(charted) / "verdict.json").write_text('{"kind": "one valley"}')
+    names = [file["name"] for file in bare.client.get(f"/api/experiments/{charted}/files").json()["items"]]
+    assert {"landscape.h5", "surface.csv", "verdict.json"} <= set(names)
+    for name in names:
+        case = described["/api/experiments/{id}/files/{name}"]["GET"].Case(
+            path_parameters={"id": charted, "name": name}
+        )
+        response = case.call(timeout=PATIENCE)
+        assert response.status_code == 200
+        case.validate_response(response, checks=CHECKS)
+
+
+@pytest.mark.parametrize("lives", FEW_AND_MANY)
+def test_experiments_can_be_led_through_any_life(described: Any, lives: int) -> None:
     """Submit, then read, cancel, retry, delete and look at results in any order that the links allow."""
 
     class Life(described.as_state_machine()):  # type: ignore[misc]
         def before_call(self, case: Any) -> None:
             tamed(case)
+
+        def get_call_kwargs(self, case: Any) -> dict[str, Any]:  # noqa: ARG002
+            return {"timeout": PATIENCE}  # the usual ten seconds are not enough on a busy machine
 
         def validate_response(self, response: Any, case: Any, **_: Any) -> None:
             case.validate_response(response, checks=CHECKS)
@@ -104,7 +130,7 @@ def test_experiments_can_be_led_through_any_life(described: Any) -> None:
     run_state_machine_as_test(
         Life,
         settings=settings(
-            max_examples=8,
+            max_examples=lives,
             stateful_step_count=8,
             deadline=None,
             phases=[Phase.generate],
@@ -162,16 +188,24 @@ def spoilt(spec: Any, draw: Any) -> Any:
     return draw(values)
 
 
-@given(st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-def test_a_spoilt_spec_is_accepted_or_refused_at_a_field(bare: Server, data: st.DataObject) -> None:
-    spec = spoilt(TINY, data.draw)
+@pytest.mark.parametrize("examples", [50, pytest.param(500, marks=pytest.mark.drill)])
+def test_a_spoilt_spec_is_accepted_or_refused_at_a_field(bare: Server, examples: int) -> None:
+    @given(st.data())
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    def check(data: st.DataObject) -> None:
+        submit_spoilt(bare, spoilt(TINY, data.draw))
+
+    check()
+
+
+def submit_spoilt(server: Server, spec: Any) -> None:
     if isinstance(spec, dict) and isinstance(spec.get("model"), dict):
         spec = {**spec, "model": {"name": spec["model"].get("name", "cnn")}}  # others take seconds to build
     body = json.dumps(spec).encode()
-    response = httpx.post(f"{bare.url}/api/experiments", content=body, headers={"content-type": "application/json"})
+    headers = {"content-type": "application/json"}
+    response = server.client.post("/api/experiments", content=body, headers=headers)
     if response.status_code == 202:
-        assert bare.client.post(f"{response.headers['location']}/cancel").status_code == 202
+        assert server.client.post(f"{response.headers['location']}/cancel").status_code == 202
         return
     problem = response.json()
     assert response.status_code == 422, problem

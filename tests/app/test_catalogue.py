@@ -95,6 +95,21 @@ def test_an_experiment_comes_back_as_it_was_submitted(database: Database) -> Non
     assert abs(row.created.timestamp() - time.time()) < 60
 
 
+def test_an_experiment_that_had_nothing_left_to_compute_was_started_too(database: Database) -> None:
+    catalogue = Catalogue(database)
+    experiment = add(database)
+    with database.write() as connection:
+        catalogue.end(connection, experiment, "done")
+    row = catalogue.get(experiment)
+    assert row.started is not None
+    assert row.finished is not None
+    assert row.created <= row.started <= row.finished
+    again = add(database)
+    with database.write() as connection:
+        catalogue.end(connection, again, "cancelled")
+    assert catalogue.get(again).started is None
+
+
 def test_what_is_no_identifier_is_unknown(database: Database) -> None:
     for text in ("", "../../etc", "0" * 16, "x" * 16, "' or 1=1"):
         with pytest.raises(Unknown, match="no experiment"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
 import time
 from typing import Any, get_args
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from app.api.admission import Admission, TooExpensive
 from app.experiments.blueprints import BadModel, Blueprint, Blueprints
+from app.experiments.draughtsman import Draughtsman, NoAnswer
 from app.experiments.estimate import CORE, GPU, Work, accumulated, estimate
 from app.experiments.recipes import load_recipe
 from app.experiments.spec import Model, Spec, parse_spec
@@ -103,6 +106,36 @@ def test_blueprints_are_drawn_once_and_agree_with_the_networks() -> None:
     assert time.perf_counter() - start < 0.1
     with pytest.raises(BadModel, match="1,000,000 are allowed"):
         blueprints.draw(Model(name="mlp", hidden=[10_000, 10_000]), "digits")
+    blueprints.close()
+
+
+def test_one_process_answers_all_questions_and_is_replaced_when_it_dies() -> None:
+    draughtsman = Draughtsman()
+    question = {"model": {"name": "mlp", "hidden": [3]}, "dataset": "digits", "data_root": None, "largest": 10**6}
+    try:
+        draughtsman.prepare()
+        first = draughtsman.pid
+        assert draughtsman.ask(question, 120)["parameters"] == 64 * 3 + 3 + 3 * 10 + 10
+        assert "hidden" in draughtsman.ask({**question, "model": {"name": "mlp", "hidden": "x"}}, 120)["error"]
+        assert draughtsman.pid == first
+        assert first is not None
+        os.kill(first, signal.SIGSTOP)
+        with pytest.raises(NoAnswer, match="takes more than"):
+            draughtsman.ask(question, 0.1)
+        assert draughtsman.pid is None
+        assert draughtsman.ask(question, 120)["parameters"] == 235
+    finally:
+        draughtsman.close()
+    assert draughtsman.pid is None
+
+
+def test_a_process_without_questions_gives_its_memory_back() -> None:
+    draughtsman = Draughtsman(rest_seconds=0.1)
+    draughtsman.prepare()
+    deadline = time.monotonic() + 60
+    while draughtsman.pid is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_admission_refuses_what_costs_too_much_unless_forced() -> None:

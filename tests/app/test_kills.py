@@ -18,6 +18,8 @@ from app.storage.tables import tasks
 from tests.app.cluster import LONG, TINY, Cluster
 from tests.app.runs import assert_same_results, run_alone
 
+pytestmark = pytest.mark.xdist_group("kills")  # one process makes what they share
+
 SPEC = TINY | {
     "name": "drill",
     "minima": TINY["minima"] | {"control": {"seed": 5}},
@@ -75,28 +77,20 @@ def ended(cluster: Cluster, experiment: str) -> bool:
 
 
 def assert_counted_once(cluster: Cluster, experiment: str) -> None:
-    """Every task of the plan is there with one result, and every tile was told of.
-
-    A process that dies between telling of a tile and being done with its task has the tile told of again, with the
-    same values: watchers take a tile in by its index, so nothing is counted twice.
-    """
+    """Every task of the plan is there with one result, and every tile was told of once."""
     spec = Spec.model_validate(SPEC)
     with cluster.database.read() as connection:
         rows = connection.execute(sa.select(tasks).where(tasks.c.experiment == experiment)).all()
     assert {row.task: row.state for row in rows} == {task.id: "kept" for task in plan(spec)}
-    told = {event.data["index"]: [] for event in cluster.events(experiment) if event.kind == "tile"}
+    told = [event.data["index"] for event in cluster.events(experiment) if event.kind == "tile"]
     assert sorted(told) == list(range(len(plane_tiles(spec, "valley"))))
-    for event in cluster.events(experiment):
-        if event.kind == "tile":
-            told[event.data["index"]].append(event.data["values"])
-    assert all(values == repeated[0] for repeated in told.values() for values in repeated)
     states = [event.data["state"] for event in cluster.events(experiment) if event.kind == "state"]
     assert states == ["queued", "running", "done"]
 
 
 def test_experiments_survive_kills_at_random_moments(cluster: Cluster, undisturbed: Path) -> None:
     chance = random.Random(4)
-    for whats in (("worker", "api"), ("child", "everything"), ("api", "worker", "child")):
+    for whats in (("worker", "api"), ("child", "everything")):
         endure(cluster, whats, chance, undisturbed)
 
 

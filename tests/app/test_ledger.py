@@ -98,6 +98,21 @@ def test_a_result_counts_once_and_only_from_the_owner(bench: Bench) -> None:
     assert bench.ledger.ended(bench.experiment) == []
 
 
+def test_a_task_that_waits_runs_or_has_a_result_is_not_issued_again(bench: Bench) -> None:
+    bench.issue(TRAIN)
+    bench.issue(TRAIN)
+    assert bench.row().issue == 1
+    bench.begin("a")
+    bench.issue(TRAIN)
+    assert (bench.row().issue, bench.row().owner) == (1, "a")
+    bench.ledger.complete(bench.experiment, "train:sgd", "a", b"parcel", 1.0, [])
+    bench.issue(TRAIN)
+    assert (bench.row().issue, bench.row().state, bench.row().result) == (1, "done", b"parcel")
+    bench.ledger.keep(bench.experiment, ["train:sgd"])
+    bench.issue(TRAIN)  # its file was lost since
+    assert (bench.row().issue, bench.row().state) == (2, "queued")
+
+
 def test_three_deaths_without_progress_are_the_tasks_fault(bench: Bench) -> None:
     bench.issue(TRAIN)
     for worker in range(LARGEST_DEATHS):

@@ -16,8 +16,12 @@ import h5py
 import pytest
 from safetensors import safe_open
 
+from app.experiments.experiment import Experiment
+from app.experiments.spec import Spec
 from landscape.store import Landscape
 from tests.app.runs import SMALL, assert_same_results, run, valley, write_spec
+
+pytestmark = pytest.mark.xdist_group("runs")  # one process makes what they share
 
 
 def test_a_run_leaves_weights_landscape_verdict_and_report(finished: Path) -> None:
@@ -50,6 +54,16 @@ def test_a_directory_of_another_spec_is_refused(finished: Path, tmp_path: Path) 
     assert other.returncode == 2
     assert "another spec" in other.stderr
     assert "seed" in other.stderr
+
+
+def test_an_experiment_that_cannot_be_opened_lets_go_of_its_directory(tmp_path: Path) -> None:
+    spec = Spec.model_validate(SMALL)
+    in_the_way = tmp_path / "spec.json"
+    in_the_way.mkdir()
+    with pytest.raises(OSError, match=r"spec\.json"):
+        Experiment(spec, tmp_path)
+    in_the_way.rmdir()
+    Experiment(spec, tmp_path).close()
 
 
 def test_one_worker_gives_the_same_numbers_as_two(finished: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import socket
 import subprocess
@@ -18,6 +19,21 @@ import pytest
 from app.commands.client import Client, Refused, Unreachable
 from tests.app.runs import valley
 from tests.app.servers import TINY, Server, serving
+
+pytestmark = pytest.mark.xdist_group("servers")  # one process makes what they share
+
+HIDE_CURSOR, SHOW_CURSOR = b"\x1b[?25l", b"\x1b[?25h"
+
+
+def read_until(terminal: int, mark: bytes | None = None) -> bytes:
+    """What is written to a terminal up to a mark, or to the end."""
+    written = b""
+    while mark is None or mark not in written:
+        try:
+            written += os.read(terminal, 65536)
+        except OSError:  # the other side is closed
+            break
+    return written
 
 
 def call(server: Server, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -150,11 +166,11 @@ def test_a_dead_worker_is_replaced_and_a_killed_server_leaves_none(tmp_path: Pat
             return [row["pid"] for row in server.client.get("/api/workers").json()["items"]]
 
         until(lambda: len(workers()) == 1)
-        first = parent.children()[0]
-        first.kill()
-        until(lambda: any(child.pid != first.pid for child in parent.children()))
-        second = next(child for child in parent.children() if child.pid != first.pid)
-        until(lambda: second.pid in workers())
+        [first] = workers()
+        psutil.Process(first).kill()
+        until(lambda: workers() not in ([], [first]) and first not in workers())
+        [pid] = workers()
+        second = psutil.Process(pid)
         assert second.nice() > parent.nice()
         family = parent.children(recursive=True)
         assert all(key not in str(process.environ()) for process in family)
@@ -177,13 +193,20 @@ def test_the_demo_serves_runs_and_ends(tmp_path: Path) -> None:
     report = tmp_path / next(line for line in once.stdout.splitlines() if line.startswith("Report: ")).split()[1]
     assert report.stat().st_size > 1_000_000
 
-    with subprocess.Popen(valley("demo"), stdout=subprocess.PIPE, text=True, cwd=tmp_path) as show:
-        assert show.stdout is not None
-        assert any("running" in line for line in show.stdout)
+
+def test_a_demo_that_is_interrupted_says_so_and_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(valley("demo"), stdout=theirs, stderr=theirs, cwd=tmp_path) as show:
+        os.close(theirs)
+        written = read_until(ours, HIDE_CURSOR)
         family = psutil.Process(show.pid).children(recursive=True)
         show.send_signal(signal.SIGINT)
-        started = time.monotonic()
-        show.wait(60)
-        assert time.monotonic() - started < 15
-        psutil.wait_procs(family, timeout=5)
+        written += read_until(ours)
+        assert show.wait(60) not in (0, None)
+        psutil.wait_procs(family, timeout=30)
         assert not any(process.is_running() for process in family)
+    os.close(ours)
+    assert b"Stopped." in written
+    assert b"Traceback" not in written
+    assert written.count(HIDE_CURSOR) >= 1
+    assert written.rindex(SHOW_CURSOR) > written.rindex(HIDE_CURSOR)
