@@ -19,6 +19,7 @@ from app.experiments.spec import BadSpec, Spec, read_spec
 from app.logs import start_logging
 from app.settings import Settings
 
+EXIT_UNWELL = 1  # the only code besides 0 that a container's health check may give
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 
@@ -88,6 +89,10 @@ def _parser() -> argparse.ArgumentParser:
     imported.add_argument("file", type=Path, metavar="FILE", help="plane.npz, curve.npz or a surface .h5")
     imported.add_argument("--out", type=Path, metavar="DIR", help="where results go (default: beside FILE)")
     imported.set_defaults(run=_import)
+
+    health = commands.add_parser("health", help="whether the server or the worker here is well, for health checks")
+    health.add_argument("role", nargs="?", choices=["api", "worker"], default="api", help="which (default: api)")
+    health.set_defaults(run=_health)
 
     doctor = commands.add_parser("doctor", help="versions, devices, data root, and what is missing")
     doctor.set_defaults(run=_doctor)
@@ -196,6 +201,18 @@ def _import(options: argparse.Namespace, console: Console) -> int:
     landscape.save(target / "landscape.h5")
     write_report(landscape, target / "report.html")
     console.print(f"{target / 'landscape.h5'}\n{target / 'report.html'}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def _health(options: argparse.Namespace, console: Console) -> int:
+    from app.commands.health import check_health
+    from app.runners.heartbeat import Unwell
+
+    try:
+        console.print(check_health(Settings.load(), options.role), highlight=False, markup=False, soft_wrap=True)
+    except Unwell as error:
+        print(f"valley: {error}", file=sys.stderr)
+        return EXIT_UNWELL
     return 0
 
 

@@ -25,6 +25,7 @@ from app.experiments.spec import Spec
 from app.runners.child import Assignment
 from app.runners.desk import ChildDied, Desk, Interrupted, TaskFailed
 from app.runners.devices import checked_device, describe, memory_of
+from app.runners.heartbeat import Heartbeat
 from app.runners.jobs import GPU, HandedBack, Jobs, task_job
 from app.runners.reaper import Strays
 from app.runners.relay import Relay, outcome
@@ -97,6 +98,8 @@ class Worker:
             self._member = Member(self._database, "worker", self._device, describe(self._device))
             self._jobs = Jobs(self._database, self._member.id, GPU, self.perform)
             self._jobs.start()
+        path = self._settings.heartbeat
+        self._heartbeat = None if path is None else Heartbeat(path, self._member.id)
         log.info("worker started on %s", self._device, extra={"worker": self._member.id})
         strays = Strays(self._jobs, self._member.id, lambda: set(self._at_work))
         with self._at_desk:
@@ -225,6 +228,8 @@ class Worker:
         memory = memory_of(self._device, [os.getpid(), *self._desk.processes])
         with suppress(Stopped):
             self._insist(lambda: self._member.greet(memory))
+            if self._heartbeat is not None:
+                self._heartbeat.beat()
 
     def _leave(self) -> None:
         log.info("worker leaves", extra={"worker": self._member.id})
@@ -234,6 +239,8 @@ class Worker:
             self._member.leave(self.stopping)
         finally:
             self._desk.clear()
+            if self._heartbeat is not None:
+                self._heartbeat.end()
             if patient:
                 self._at_desk.release()
             self._database.close()
