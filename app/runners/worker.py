@@ -23,6 +23,7 @@ from app.experiments.plan import Kind, Task, plan
 from app.experiments.results import Result
 from app.experiments.spec import Spec
 from app.runners.child import Assignment
+from app.runners.claims import ANY_GPU, Claim, claim_gpu
 from app.runners.desk import ChildDied, Desk, Interrupted, TaskFailed
 from app.runners.devices import checked_device, describe, memory_of
 from app.runners.heartbeat import Heartbeat
@@ -51,9 +52,10 @@ _GREET_SECONDS = 10.0
 def run_worker(settings: Settings, *, device: str | None = None) -> None:
     """Work until SIGTERM or SIGINT, then hand back what is unfinished. Call it in the main thread.
 
-    `device` is cpu, or cuda:N, which the worker's child then sees as its only one; by default the first GPU, if any.
+    `device` is cpu, or cuda:N, which the worker's child then sees as its only one; gpu for any that
+    no other worker has; by default the first GPU, if any.
     """
-    device = checked_device(device)
+    device = device if device == ANY_GPU else checked_device(device)
     os.nice(NICENESS)
     worker = Worker(settings, device)
 
@@ -85,6 +87,7 @@ class Worker:
         self._settings = settings
         self._storage = Storage(settings.home)
         self._device = device
+        self._claim: Claim | None = None
         self._desk = Desk(device)
         self._at_desk = threading.Lock()
         self._at_work: set[str] = set()
@@ -95,6 +98,9 @@ class Worker:
     def run(self) -> None:
         with self._database.alone("start"):
             migrate(self._database)
+            if self._device == ANY_GPU:
+                self._claim = claim_gpu(self._database)
+                self._device, self._desk = self._claim.shown, Desk(self._claim.pinned)
             self._member = Member(self._database, "worker", self._device, describe(self._device))
             self._jobs = Jobs(self._database, self._member.id, GPU, self.perform)
             self._jobs.start()
@@ -241,6 +247,8 @@ class Worker:
             self._desk.clear()
             if self._heartbeat is not None:
                 self._heartbeat.end()
+            if self._claim is not None:
+                self._claim.lease.release()
             if patient:
                 self._at_desk.release()
             self._database.close()
