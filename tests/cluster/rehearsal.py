@@ -76,23 +76,26 @@ class Container:
             assert self.process is not None
             assert self.process.poll() is None, f"{self.name} ended with {self.process.poll()}: {self.text}"
             assert time.monotonic() < deadline, f"{self.name} does not become healthy: {self.text}"
-            time.sleep(0.2)
+            time.sleep(1.0)  # each check is a process of its own
 
     def kill(self) -> None:
         assert self.process is not None
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
-    def stop(self) -> int:
-        """The stop signal, the grace period, then SIGKILL, as `docker compose stop` does; returns the exit code."""
+    def ask_to_stop(self) -> None:
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(getattr(signal, self.service.definition.get("stop_signal", "SIGTERM")))
-            try:
-                self.process.wait(self.service.grace)
-            except subprocess.TimeoutExpired:
-                self.kill()
-        return self.process.returncode
+
+    def wait_for_end(self, patience: float) -> int:
+        """The exit code; whoever does not end in time is killed."""
+        assert self.process is not None
+        try:
+            return self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return self.process.returncode
 
     @property
     def text(self) -> str:
@@ -170,6 +173,13 @@ class Rehearsal:
                 for container in self.replicas(name):
                     container.start()
                 del waiting[name]
+
+    def stop(self, service: str) -> list[int]:
+        """`docker compose stop`: the stop signal to all replicas, the grace period, SIGKILL; returns exit codes."""
+        deadline = time.monotonic() + self.services[service].grace
+        for container in self.replicas(service):
+            container.ask_to_stop()
+        return [container.wait_for_end(max(0.1, deadline - time.monotonic())) for container in self.replicas(service)]
 
     def end(self) -> None:
         """End whatever still runs."""
