@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from app.commands.maintenance import add_maintenance
 from app.commands.remote import add_commands
 from app.commands.terminal import run_in_terminal
 from app.experiments.experiment import Busy
@@ -75,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     worker.set_defaults(run=_worker)
 
     add_commands(commands)
+    add_maintenance(commands)
 
     recipes = commands.add_parser("recipes", help="list the specs that ship with the project")
     recipes.set_defaults(run=_recipes)
