@@ -5,7 +5,7 @@ CREATE TABLE application_versions (
     version_timestamp INTEGER NOT NULL DEFAULT (strftime('%s','now') * 1000),
     created_at INTEGER NOT NULL DEFAULT (strftime('%s','now') * 1000)
 , "application_name" TEXT DEFAULT NULL);
-INSERT INTO "application_versions" VALUES('87955400-9943-4e9b-a3c6-7ad1c6769a29','jobs-1',1794845053000,1794845053000,'valleyscope');
+INSERT INTO "application_versions" VALUES('7fce773e-b4e9-43c1-867f-c69cc7c3aa03','jobs-1',1794845414000,1794845414000,'valleyscope');
 CREATE TABLE dbos_migrations (version INTEGER NOT NULL PRIMARY KEY);
 INSERT INTO "dbos_migrations" VALUES(123);
 CREATE TABLE notifications (
@@ -44,8 +44,8 @@ CREATE TABLE queues (
     created_at INTEGER NOT NULL DEFAULT (strftime('%s','now') * 1000),
     updated_at INTEGER NOT NULL DEFAULT (strftime('%s','now') * 1000)
 , "application_name" TEXT DEFAULT NULL, "partition_concurrency" INTEGER DEFAULT NULL, "partition_worker_concurrency" INTEGER DEFAULT NULL, "partition_rate_limit_max" INTEGER DEFAULT NULL, "partition_rate_limit_period_sec" REAL DEFAULT NULL);
-INSERT INTO "queues" VALUES('AFA45D1D87D9BC5148C267300D66F493','control',NULL,8,NULL,NULL,1,0,1.0,1794845053000,1794845053597,'valleyscope',NULL,NULL,NULL,NULL);
-INSERT INTO "queues" VALUES('62C1DD63C4FEE7DF273142BA0A6D6419','gpu',NULL,1,NULL,NULL,1,0,0.08,1794845053000,1794845054173,'valleyscope',NULL,NULL,NULL,NULL);
+INSERT INTO "queues" VALUES('1954C42942C6B9A2E95B90977A446981','control',NULL,8,NULL,NULL,1,0,1.0,1794845414000,1794845414757,'valleyscope',NULL,NULL,NULL,NULL);
+INSERT INTO "queues" VALUES('015C8F3E424899149442691267ACAE6F','gpu',NULL,1,NULL,NULL,1,0,0.08,1794845414000,1794845415120,'valleyscope',NULL,NULL,NULL,NULL);
 CREATE TABLE streams (
     workflow_uuid TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -72,10 +72,9 @@ CREATE TABLE valley_events (
 	kind VARCHAR(12) NOT NULL, 
 	text TEXT NOT NULL
 );
-INSERT INTO "valley_events" VALUES(1,'1a1e51a12dadc257',1.79484505366853904721e+09,'state','{"state":"queued","run":1}');
-INSERT INTO "valley_events" VALUES(2,'1a1e51a12dadc257',1.79484505385840439799e+09,'state','{"state":"queued","run":1,"cancelling":true}');
-INSERT INTO "valley_events" VALUES(3,'1a1e51a12dadc257',1.79484505406085824959e+09,'state','{"state":"cancelled","run":1,"error":null}');
-INSERT INTO "valley_events" VALUES(4,'1a1e51a14ab9a2aa',1.79484505412600898739e+09,'state','{"state":"queued","run":1}');
+INSERT INTO "valley_events" VALUES(1,'1a1e51f95f712780',1.79484541490520119666e+09,'state','{"state":"queued","run":1}');
+INSERT INTO "valley_events" VALUES(2,'1a1e51f95f712780',1.79484541497073125842e+09,'state','{"state":"cancelled","run":1,"error":null}');
+INSERT INTO "valley_events" VALUES(3,'1a1e51f96a3730f5',1.79484541507667040823e+09,'state','{"state":"queued","run":1}');
 CREATE TABLE valley_experiments (
 	number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
 	id VARCHAR(32) NOT NULL, 
@@ -101,8 +100,8 @@ CREATE TABLE valley_experiments (
 	UNIQUE (id), 
 	UNIQUE ("key")
 );
-INSERT INTO "valley_experiments" VALUES(1,'1a1e51a12dadc257','cancelled','cancelled','cancelled','{"name": "cancelled", "model": {"name": "mlp", "hidden": [8]}, "training": {"epochs": 3, "batch_size": 128}, "minima": {"sgd": {}, "altsdp": {"optimizer": "altsdp", "target": 0.3}}, "curves": {"valley": {"from": "sgd", "to": "altsdp", "epochs": 2}}, "planes": {"valley": {"through": ["sgd", "altsdp", "valley.bend"], "resolution": 9}}, "points": 5, "verdict": {"resamples": 100}}','ec477f41aa96e8748d57d5bdc8dc9f2cb7e31d3b29e32291c0d1fdba534abe6b',NULL,100,1,1.79484505365893268584e+09,NULL,1.79484505405393075946e+09,0.0,NULL,NULL,NULL,NULL,0,0,NULL);
-INSERT INTO "valley_experiments" VALUES(2,'1a1e51a14ab9a2aa','waiting','queued','queued','{"name": "waiting", "model": {"name": "mlp", "hidden": [8]}, "training": {"epochs": 3, "batch_size": 128}, "minima": {"sgd": {}, "altsdp": {"optimizer": "altsdp", "target": 0.3}}, "curves": {"valley": {"from": "sgd", "to": "altsdp", "epochs": 2}}, "planes": {"valley": {"through": ["sgd", "altsdp", "valley.bend"], "resolution": 9}}, "points": 5, "verdict": {"resamples": 100}}','05dea1455f01a9e5978d20818b9a5539e09a1af4247bd589ac949c3fd1e51bb1',NULL,100,1,1.79484505412515497205e+09,NULL,NULL,0.0,NULL,NULL,NULL,NULL,0,0,'api-32400-21b86e770b14');
+INSERT INTO "valley_experiments" VALUES(1,'1a1e51f95f712780','cancelled','cancelled','cancelled','{"name": "cancelled", "model": {"name": "mlp", "hidden": [8]}, "training": {"epochs": 3, "batch_size": 128}, "minima": {"sgd": {}, "altsdp": {"optimizer": "altsdp", "target": 0.3}}, "curves": {"valley": {"from": "sgd", "to": "altsdp", "epochs": 2}}, "planes": {"valley": {"through": ["sgd", "altsdp", "valley.bend"], "resolution": 9}}, "points": 5, "verdict": {"resamples": 100}}','ec477f41aa96e8748d57d5bdc8dc9f2cb7e31d3b29e32291c0d1fdba534abe6b',NULL,100,1,1.79484541490339279175e+09,NULL,1.7948454149689679146e+09,0.0,NULL,NULL,NULL,NULL,0,0,NULL);
+INSERT INTO "valley_experiments" VALUES(2,'1a1e51f96a3730f5','waiting','queued','queued','{"name": "waiting", "model": {"name": "mlp", "hidden": [8]}, "training": {"epochs": 3, "batch_size": 128}, "minima": {"sgd": {}, "altsdp": {"optimizer": "altsdp", "target": 0.3}}, "curves": {"valley": {"from": "sgd", "to": "altsdp", "epochs": 2}}, "planes": {"valley": {"through": ["sgd", "altsdp", "valley.bend"], "resolution": 9}}, "points": 5, "verdict": {"resamples": 100}}','05dea1455f01a9e5978d20818b9a5539e09a1af4247bd589ac949c3fd1e51bb1',NULL,100,1,1.79484541507605934148e+09,NULL,NULL,0.0,NULL,NULL,NULL,NULL,0,0,'api-8591-ab52e58871f0');
 CREATE TABLE valley_processes (
 	id VARCHAR(64) NOT NULL, 
 	role VARCHAR(8) NOT NULL, 
@@ -110,7 +109,7 @@ CREATE TABLE valley_processes (
 	pid INTEGER NOT NULL, 
 	device VARCHAR(40) NOT NULL, 
 	started FLOAT NOT NULL, 
-	seen FLOAT NOT NULL, 
+	seen FLOAT NOT NULL, device_name VARCHAR(120), memory_used BIGINT, memory_total BIGINT, 
 	PRIMARY KEY (id)
 );
 CREATE TABLE valley_tasks (
@@ -137,6 +136,7 @@ CREATE TABLE valley_version (
 	suits INTEGER
 );
 INSERT INTO "valley_version" VALUES(1,1);
+INSERT INTO "valley_version" VALUES(2,1);
 CREATE TABLE workflow_events (
     workflow_uuid TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -159,15 +159,15 @@ CREATE TABLE workflow_input (
     inputs TEXT,
     retention_timestamp INTEGER NOT NULL DEFAULT (strftime('%s','now') * 1000)
 );
-INSERT INTO "workflow_input" VALUES('1a1e51a12dadc257.1','gASVLgAAAAAAAAB9lCiMBGFyZ3OUjBAxYTFlNTFhMTJkYWRjMjU3lEsBhpSMBmt3YXJnc5R9lHUu',1794845053000);
-INSERT INTO "workflow_input" VALUES('1a1e51a14ab9a2aa.1','gASVLgAAAAAAAAB9lCiMBGFyZ3OUjBAxYTFlNTFhMTRhYjlhMmFhlEsBhpSMBmt3YXJnc5R9lHUu',1794845054000);
+INSERT INTO "workflow_input" VALUES('1a1e51f95f712780.1','gASVLgAAAAAAAAB9lCiMBGFyZ3OUjBAxYTFlNTFmOTVmNzEyNzgwlEsBhpSMBmt3YXJnc5R9lHUu',1794845414000);
+INSERT INTO "workflow_input" VALUES('1a1e51f96a3730f5.1','gASVLgAAAAAAAAB9lCiMBGFyZ3OUjBAxYTFlNTFmOTZhMzczMGY1lEsBhpSMBmt3YXJnc5R9lHUu',1794845415000);
 CREATE TABLE workflow_output (
     workflow_uuid TEXT NOT NULL PRIMARY KEY,
     output TEXT,
     error TEXT,
     retention_timestamp INTEGER NOT NULL DEFAULT (strftime('%s','now') * 1000)
 );
-INSERT INTO "workflow_output" VALUES('1a1e51a12dadc257.1','gAROLg==',NULL,1794845054000);
+INSERT INTO "workflow_output" VALUES('1a1e51f95f712780.1','gAROLg==',NULL,1794845415000);
 CREATE TABLE workflow_schedules (
     schedule_id TEXT PRIMARY KEY,
     schedule_name TEXT NOT NULL UNIQUE,
@@ -203,12 +203,12 @@ CREATE TABLE workflow_status (
     deduplication_id TEXT,
     priority INTEGER NOT NULL DEFAULT 0
 , queue_partition_key TEXT, forked_from TEXT, "owner_xid" TEXT DEFAULT NULL, "parent_workflow_id" TEXT DEFAULT NULL, "serialization" TEXT DEFAULT NULL, "delay_until_epoch_ms" BIGINT DEFAULT NULL, "was_forked_from" BOOLEAN NOT NULL DEFAULT FALSE, "rate_limited" BOOLEAN NOT NULL DEFAULT FALSE, "completed_at" BIGINT, "attributes" TEXT, "schedule_name" TEXT, "debounce_deadline_epoch_ms" BIGINT DEFAULT NULL, "is_debounced" BOOLEAN NOT NULL DEFAULT FALSE, "application_name" TEXT DEFAULT NULL, "creator_xid" TEXT DEFAULT NULL);
-INSERT INTO "workflow_status" VALUES('1a1e51a12dadc257.1','SUCCESS','experiment',NULL,NULL,NULL,NULL,NULL,NULL,'api-32400-21b86e770b14',1794845053000,1794845054000,'jobs-1','',NULL,NULL,1,NULL,NULL,NULL,NULL,NULL,NULL,0,NULL,NULL,NULL,NULL,'py_pickle',NULL,0,0,1794845054000,'null',NULL,NULL,0,'valleyscope','a940ebd0-4173-46fa-a0c7-5613dcaefd47');
-INSERT INTO "workflow_status" VALUES('1a1e51a14ab9a2aa.1','ENQUEUED','experiment',NULL,NULL,NULL,NULL,NULL,NULL,'api-32400-21b86e770b14',1794845054000,1794845054000,'jobs-1','',NULL,NULL,0,'control',NULL,NULL,NULL,NULL,NULL,0,NULL,NULL,NULL,NULL,'py_pickle',NULL,0,0,NULL,'null',NULL,NULL,0,'valleyscope','bde38832-145f-4706-9d8c-bb958658f17d');
+INSERT INTO "workflow_status" VALUES('1a1e51f95f712780.1','SUCCESS','experiment',NULL,NULL,NULL,NULL,NULL,NULL,'api-8591-ab52e58871f0',1794845414000,1794845415000,'jobs-1','',NULL,NULL,1,NULL,NULL,NULL,NULL,NULL,NULL,0,NULL,NULL,NULL,NULL,'py_pickle',NULL,0,0,1794845415000,'null',NULL,NULL,0,'valleyscope','b4bcf0b8-dd7e-4575-b27e-7a62d97920d4');
+INSERT INTO "workflow_status" VALUES('1a1e51f96a3730f5.1','ENQUEUED','experiment',NULL,NULL,NULL,NULL,NULL,NULL,'api-8591-ab52e58871f0',1794845415000,1794845415000,'jobs-1','',NULL,NULL,0,'control',NULL,NULL,NULL,NULL,NULL,0,NULL,NULL,NULL,NULL,'py_pickle',NULL,0,0,NULL,'null',NULL,NULL,0,'valleyscope','4cabe3a1-33da-4a79-ac18-68c87125cfa9');
 CREATE INDEX valley_experiments_number ON valley_experiments (deleted, number);
 CREATE INDEX valley_experiments_state ON valley_experiments (deleted, state, number);
-CREATE INDEX valley_tasks_experiment ON valley_tasks (experiment, state);
 CREATE INDEX valley_tasks_state ON valley_tasks (state, priority);
+CREATE INDEX valley_tasks_experiment ON valley_tasks (experiment, state);
 CREATE INDEX valley_events_experiment ON valley_events (experiment, id);
 CREATE INDEX workflow_status_created_at_index ON workflow_status (created_at);
 CREATE INDEX idx_workflow_topic ON notifications (destination_uuid, topic);
@@ -240,5 +240,5 @@ CREATE INDEX "idx_operation_outputs_completed_at_function_name_v2" ON "operation
 CREATE INDEX "idx_workflow_status_deadline" ON "workflow_status" ("workflow_deadline_epoch_ms") WHERE "status" IN ('ENQUEUED', 'PENDING', 'DELAYED') AND "workflow_deadline_epoch_ms" IS NOT NULL;
 DELETE FROM "sqlite_sequence";
 INSERT INTO "sqlite_sequence" VALUES('valley_experiments',2);
-INSERT INTO "sqlite_sequence" VALUES('valley_events',4);
+INSERT INTO "sqlite_sequence" VALUES('valley_events',3);
 COMMIT;
