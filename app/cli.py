@@ -69,9 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.set_defaults(run=_serve)
 
     worker = commands.add_parser("worker", help="work for a server, on this machine or another")
-    worker.add_argument(
-        "--device", metavar="NAME", help="cpu, cuda:N, or gpu for any that is free (default: the first GPU)"
-    )
+    worker.add_argument("--device", metavar="NAME", help="cpu, cuda:N, or gpu: any free one (default: the first GPU)")
     worker.add_argument("--attached", action="store_true", help="end when standard input does")
     _home_options(worker)
     worker.add_argument("--data", type=Path, metavar="DIR", help="where data sets lie (default: VALLEY_DATA)")
