@@ -5,7 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check audit browser bench drill setup clean
+SECRETS ?= secrets
+
+.PHONY: demo test check audit browser bench drill setup clean secrets lock
 
 setup: $(READY)
 
@@ -50,6 +52,20 @@ drill: $(READY) browser
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
 	for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark --check || exit 1; done
+
+# A key for the API and a password for Postgres, for docker compose; those that are there stay. The folder is closed to
+# others; the files in it can be read by everyone, since compose mounts them as they are for a user of its own.
+secrets:
+	@umask 077; mkdir -p "$(SECRETS)"
+	@for name in api_key postgres_password; do \
+		[ -s "$(SECRETS)/$$name" ] || head -c 24 /dev/urandom | od -An -v -tx1 | tr -d ' \n' > "$(SECRETS)/$$name"; \
+		chmod 444 "$(SECRETS)/$$name"; \
+	done
+	@echo "$(SECRETS)/api_key is what clients send as X-API-Key"
+
+# Exact versions and hashes of what the images install; UPGRADE=1 takes the newest that fit.
+lock: $(READY)
+	$(BIN)/python deploy/lock.py $(if $(UPGRADE),--upgrade)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from app.commands.maintenance import add_maintenance
 from app.commands.remote import add_commands
 from app.commands.terminal import run_in_terminal
 from app.experiments.experiment import Busy
@@ -19,6 +20,7 @@ from app.experiments.spec import BadSpec, Spec, read_spec
 from app.logs import start_logging
 from app.settings import Settings
 
+EXIT_UNWELL = 1  # the only code besides 0 that a container's health check may give
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 
@@ -67,13 +69,14 @@ def _parser() -> argparse.ArgumentParser:
     serve.set_defaults(run=_serve)
 
     worker = commands.add_parser("worker", help="work for a server, on this machine or another")
-    worker.add_argument("--device", metavar="NAME", help="cpu, or cuda:N (default: the first GPU, else cpu)")
+    worker.add_argument("--device", metavar="NAME", help="cpu, cuda:N, or gpu: any free one (default: the first GPU)")
     worker.add_argument("--attached", action="store_true", help="end when standard input does")
     _home_options(worker)
     worker.add_argument("--data", type=Path, metavar="DIR", help="where data sets lie (default: VALLEY_DATA)")
     worker.set_defaults(run=_worker)
 
     add_commands(commands)
+    add_maintenance(commands)
 
     recipes = commands.add_parser("recipes", help="list the specs that ship with the project")
     recipes.set_defaults(run=_recipes)
@@ -88,6 +91,10 @@ def _parser() -> argparse.ArgumentParser:
     imported.add_argument("file", type=Path, metavar="FILE", help="plane.npz, curve.npz or a surface .h5")
     imported.add_argument("--out", type=Path, metavar="DIR", help="where results go (default: beside FILE)")
     imported.set_defaults(run=_import)
+
+    health = commands.add_parser("health", help="whether the server or the worker here is well, for health checks")
+    health.add_argument("role", nargs="?", choices=["api", "worker"], default="api", help="which (default: api)")
+    health.set_defaults(run=_health)
 
     doctor = commands.add_parser("doctor", help="versions, devices, data root, and what is missing")
     doctor.set_defaults(run=_doctor)
@@ -196,6 +203,18 @@ def _import(options: argparse.Namespace, console: Console) -> int:
     landscape.save(target / "landscape.h5")
     write_report(landscape, target / "report.html")
     console.print(f"{target / 'landscape.h5'}\n{target / 'report.html'}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def _health(options: argparse.Namespace, console: Console) -> int:
+    from app.commands.health import check_health
+    from app.runners.heartbeat import Unwell
+
+    try:
+        console.print(check_health(Settings.load(), options.role), highlight=False, markup=False, soft_wrap=True)
+    except Unwell as error:
+        print(f"valley: {error}", file=sys.stderr)
+        return EXIT_UNWELL
     return 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tomllib import TOMLDecodeError
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -19,10 +19,12 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from app.secretfiles import BadSecretFile, SecretFilesSource
+
 TOML_FILE = "valley.toml"
 ENVIRONMENT_FILE = ".env"
 MEBIBYTE = 2**20
-_SECRET = ("api_key", "database")
+_SECRET = ("api_key", "database", "database_password")
 
 Names = Annotated[tuple[str, ...], NoDecode]
 
@@ -45,6 +47,9 @@ class Settings(BaseSettings):
 
     home: Path = Field(default_factory=default_home, description="everything the service keeps")
     data: Path | None = Field(None, description="data sets; by default a folder of the user's cache")
+    database_password: SecretStr | None = Field(
+        None, description="password for a database whose URL has none; best by VALLEY_DATABASE_PASSWORD_FILE"
+    )
     database: str = Field(
         default_factory=lambda known: f"sqlite:///{known['home'] / 'valley.db'}" if "home" in known else "",
         min_length=1,
@@ -57,6 +62,8 @@ class Settings(BaseSettings):
     hosts: Names = Field((), description="names by which clients may call this server, besides its own address")
     allowed_models: Names = Field((), description="package.module:factory models that clients may use")
     allowed_datasets: Names = Field((), description="npz:PATH and package.module:factory data that clients may use")
+
+    heartbeat: Path | None = Field(None, description="file that a worker keeps fresh, for `valley health worker`")
 
     max_gpu_hours: float = Field(24.0, gt=0, description="estimated cost beyond which a submission must be forced")
     max_epochs: int = Field(2000, ge=1, le=100_000, description="most epochs of a training run or a curve")
@@ -79,6 +86,8 @@ class Settings(BaseSettings):
             return cls(**given)
         except ValidationError as error:
             raise BadSettings("; ".join(_explain(error))) from None
+        except BadSecretFile as error:
+            raise BadSettings(str(error)) from None
         except (TOMLDecodeError, UnicodeDecodeError) as error:
             raise BadSettings(f"{TOML_FILE} under the home is not TOML: {error}") from error
 
@@ -91,16 +100,32 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  (its place depends on the home)
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        home = Path(init_settings().get("home") or env_settings().get("home") or default_home()).expanduser()
+        secret_files = SecretFilesSource(settings_cls)
+        given = secret_files() | env_settings() | init_settings()
+        home = Path(given.get("home") or default_home()).expanduser()
         return (
             init_settings,
             env_settings,
+            secret_files,
             DotEnvSettingsSource(settings_cls, env_file=home / ENVIRONMENT_FILE, dotenv_filtering="only_existing"),
             TomlConfigSettingsSource(settings_cls, toml_file=home / TOML_FILE),
             file_secret_settings,
         )
 
-    @field_validator("home", "data", mode="after")
+    @field_validator("database", mode="after")
+    @classmethod
+    def _with_password(cls, url: str, info: ValidationInfo) -> str:
+        password: SecretStr | None = info.data.get("database_password")
+        if password is None or url.startswith("sqlite"):
+            return url
+        from sqlalchemy.engine import make_url
+
+        parsed = make_url(url)
+        if parsed.password:
+            raise ValueError("has a password already: take it out, or unset VALLEY_DATABASE_PASSWORD")
+        return parsed.set(password=password.get_secret_value()).render_as_string(hide_password=False)
+
+    @field_validator("home", "data", "heartbeat", mode="after")
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
         return None if path is None else path.expanduser().absolute()

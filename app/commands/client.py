@@ -15,6 +15,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
+from app.secretfiles import from_file
 from landscape.atomic import write_atomically
 
 DEFAULT_SERVER = "http://127.0.0.1:8360"
@@ -57,7 +58,7 @@ class Client:
         self.server = (server or os.environ.get("VALLEY_SERVER") or DEFAULT_SERVER).rstrip("/")
         if urlsplit(self.server).scheme not in ("http", "https"):
             raise ValueError(f"server {self.server!r} must be an address such as {DEFAULT_SERVER}")
-        self._key = key or os.environ.get("VALLEY_API_KEY")
+        self._key = key or os.environ.get("VALLEY_API_KEY") or from_file("api_key")
         # A proxy of the environment is for the world outside, not for this machine.
         self._opener = build_opener(ProxyHandler({})) if _is_local(self.server) else build_opener()
 

@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
+from app.secretfiles import without
 from app.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -68,7 +69,8 @@ class Crew:
     def _hire(self, device: str) -> subprocess.Popen[bytes]:
         # Through the environment, not as options: a database's address may have a password in it, and everyone on a
         # machine can read the options of a process. The key of the API is none of a worker's business.
-        environment = {name: value for name, value in os.environ.items() if name != "VALLEY_API_KEY"}
+        # Nor does a worker of ours need a heartbeat: this process looks after it.
+        environment = without(os.environ, ("api_key", "database", "database_password", "heartbeat"))
         environment |= {"VALLEY_HOME": str(self._settings.home), "VALLEY_DATABASE": self._settings.database}
         environment |= {"VALLEY_LOG_LEVEL": self._settings.log_level, "VALLEY_LOG_FORMAT": self._settings.log_format}
         if self._settings.data is not None:

@@ -27,8 +27,11 @@ CONDUCTED_AT_ONCE = 8
 """Experiments that one API process conducts side by side; later ones wait in `control`."""
 LARGEST_PRIORITY = 200
 
+GENERATION = 1
+"""Counts changes of what a job means. Processes of one generation share the queues, whatever the version of the
+program; those of a newer one take over what an older one left in the queues, and never the other way round."""
+
 _APPLICATION = "valleyscope"
-_FORMAT = "jobs-1"  # work of another format is left to a program that knows it
 _CONTROL_POLL_SECONDS = 1.0  # a submitted experiment is started at once where there is room
 _IDLE_POLL_SECONDS = 0.35
 _BUSY_POLL_SECONDS = 0.08
@@ -59,6 +62,10 @@ def _log_as_we_do() -> None:
     logger = logging.getLogger("dbos")
     logger.handlers.clear()
     logger.propagate = True
+
+
+def _format(generation: int) -> str:
+    return f"jobs-{generation}"
 
 
 def experiment_job(experiment: str, run: int) -> str:
@@ -104,7 +111,7 @@ class Jobs:
         config: DBOSConfig = {
             "name": _APPLICATION,
             "system_database_engine": self._database.engine,
-            "application_version": _FORMAT,
+            "application_version": _format(GENERATION),
             "executor_id": self._process,
             "log_level": "WARNING",
             "use_listen_notify": False,
@@ -166,7 +173,7 @@ class Jobs:
             "queue_name": queue,
             "workflow_id": job,
             "priority": priority,
-            "app_version": _FORMAT,
+            "app_version": _format(GENERATION),
         }
         self.client.enqueue_in_transaction(connection, options, *arguments)
 
@@ -192,6 +199,20 @@ class Jobs:
                 self.client.resume_workflows(chosen, queue_name=queue)
                 count += len(chosen)
         return count
+
+    def drop_older(self) -> set[str]:
+        """Drop the jobs that an older generation left in the queues; returns them.
+
+        The catalogue knows what they were for: whoever conducts an experiment issues its tasks again, and the upkeep
+        does so for experiments. What a worker of the older generation has begun it brings to its end.
+        """
+        older = [_format(generation) for generation in range(1, GENERATION)]
+        if not older:
+            return set()
+        found = self.client.list_workflows(app_version=older, status="ENQUEUED", load_input=False, load_output=False)
+        dropped = {job.workflow_id for job in found}
+        self.forget(sorted(dropped))
+        return dropped
 
     def forget(self, jobs: Sequence[str]) -> None:
         """Remove all traces of jobs that have ended, or whose experiment is gone."""

@@ -72,12 +72,16 @@ class Upkeep:
             self.remove(experiment)
 
     def revive(self, *, at_once: bool = False) -> None:
-        """Put experiments back into the queue that should run and have no job: their submission was interrupted."""
+        """Put experiments back into the queue that should run and have no job.
+
+        Their submission was interrupted, or their job was one of an older program.
+        """
+        dropped = self._jobs.drop_older()
         with self._database.read() as connection:
             rows = {experiment_job(row.id, row.run): row for row in self._catalogue.active(connection)}
         idle = [job for job, row in rows.items() if row.id not in self._conducting()]
         lost = self._jobs.lost(idle)
-        for job in lost if at_once else lost & self._suspected:
+        for job in lost if at_once else lost & (self._suspected | dropped):
             row = rows[job]
             log.warning("an experiment had no job; it is back in the queue", extra={"experiment": row.id})
             self._jobs.forget([job])

@@ -23,8 +23,10 @@ from app.experiments.plan import Kind, Task, plan
 from app.experiments.results import Result
 from app.experiments.spec import Spec
 from app.runners.child import Assignment
+from app.runners.claims import ANY_GPU, Claim, claim_gpu
 from app.runners.desk import ChildDied, Desk, Interrupted, TaskFailed
 from app.runners.devices import checked_device, describe, memory_of
+from app.runners.heartbeat import Heartbeat
 from app.runners.jobs import GPU, HandedBack, Jobs, task_job
 from app.runners.reaper import Strays
 from app.runners.relay import Relay, outcome
@@ -50,9 +52,10 @@ _GREET_SECONDS = 10.0
 def run_worker(settings: Settings, *, device: str | None = None) -> None:
     """Work until SIGTERM or SIGINT, then hand back what is unfinished. Call it in the main thread.
 
-    `device` is cpu, or cuda:N, which the worker's child then sees as its only one; by default the first GPU, if any.
+    `device` is cpu, or cuda:N, which the worker's child then sees as its only one; gpu for any that
+    no other worker has; by default the first GPU, if any.
     """
-    device = checked_device(device)
+    device = device if device == ANY_GPU else checked_device(device)
     os.nice(NICENESS)
     worker = Worker(settings, device)
 
@@ -84,6 +87,7 @@ class Worker:
         self._settings = settings
         self._storage = Storage(settings.home)
         self._device = device
+        self._claim: Claim | None = None
         self._desk = Desk(device)
         self._at_desk = threading.Lock()
         self._at_work: set[str] = set()
@@ -97,6 +101,8 @@ class Worker:
         except Stopped:
             self._database.close()
             return
+        path = self._settings.heartbeat
+        self._heartbeat = None if path is None else Heartbeat(path, self._member.id)
         log.info("worker started on %s", self._device, extra={"worker": self._member.id})
         strays = Strays(self._jobs, self._member.id, lambda: set(self._at_work))
         with self._at_desk:
@@ -115,6 +121,9 @@ class Worker:
         """Take part in the work, or leave no trace of having tried: a full disk is waited for."""
         with self._database.alone("start"):
             migrate(self._database)
+            if self._device == ANY_GPU:
+                self._claim = claim_gpu(self._database)
+                self._device, self._desk = self._claim.shown, Desk(self._claim.pinned)
             member = Member(self._database, "worker", self._device, describe(self._device))
             jobs = Jobs(self._database, member.id, GPU, self.perform)
             self._member, self._jobs = member, jobs  # before jobs start: the first may come at once
@@ -238,6 +247,8 @@ class Worker:
         memory = memory_of(self._device, [os.getpid(), *self._desk.processes])
         with suppress(Stopped):
             self._insist(lambda: self._member.greet(memory))
+            if self._heartbeat is not None:
+                self._heartbeat.beat()
 
     def _leave(self) -> None:
         log.info("worker leaves", extra={"worker": self._member.id})
@@ -247,6 +258,10 @@ class Worker:
             self._member.leave(self.stopping)
         finally:
             self._desk.clear()
+            if self._heartbeat is not None:
+                self._heartbeat.end()
+            if self._claim is not None:
+                self._claim.lease.release()
             if patient:
                 self._at_desk.release()
             self._database.close()

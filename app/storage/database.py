@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 _BUSY_MILLISECONDS = 30_000
 _POOL = 20
+_ALONE_SECONDS = 0.1
 
 
 class Stopped(RuntimeError):
@@ -84,7 +85,10 @@ class Database:
         else:
             with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
                 key = {"key": lock_key(what)}
-                connection.execute(sa.text("SELECT pg_advisory_lock(:key)"), key)
+                # Not pg_advisory_lock: whoever waits inside it holds a snapshot, DBOS creates indexes concurrently and
+                # waits for all snapshots, and Postgres cannot see that the two wait for each other.
+                while not connection.execute(sa.text("SELECT pg_try_advisory_lock(:key)"), key).scalar():
+                    time.sleep(_ALONE_SECONDS)
                 try:
                     yield
                 finally:

@@ -282,3 +282,27 @@ def test_ids_of_events_are_never_used_again(database: Database) -> None:
     tell(database, experiment, 2)
     with database.read() as connection:
         assert newest_event(connection) == last + 1
+
+
+def test_whoever_waits_to_be_alone_does_not_hold_up_an_index_that_is_made_meanwhile() -> None:
+    """DBOS makes indexes so, and waited for ever for the workers that started at the same time on an empty database."""
+    first, second = (Database(url) for url in [postgres_url()] * 2)
+    entered = threading.Event()
+
+    def wait() -> None:
+        with second.alone("start"):
+            entered.set()
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    with first.alone("start"):
+        migrate(first)
+        waiting.start()
+        time.sleep(0.5)  # nothing tells when it waits; too short a time only makes the test weaker
+        with first.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(sa.text("SET statement_timeout = '20s'"))
+            connection.execute(sa.text("CREATE INDEX CONCURRENTLY meanwhile ON valley_events (at)"))
+        assert not entered.is_set()
+    assert entered.wait(30)
+    waiting.join()
+    first.close()
+    second.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+SUITS = 1
 _ADDED = {"device_name": "VARCHAR(120)", "memory_used": "BIGINT", "memory_total": "BIGINT"}
 
 

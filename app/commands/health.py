@@ -1,0 +1,42 @@
+"""`valley health`: whether the server, or the worker, of this machine is well; for health checks of containers."""
+
+from __future__ import annotations
+
+from typing import Literal
+from urllib.error import HTTPError, URLError
+from urllib.request import ProxyHandler, Request, build_opener
+
+from app.runners.heartbeat import Unwell, check_heartbeat
+from app.settings import BadSettings, Settings
+
+Role = Literal["api", "worker"]
+ROLES: tuple[Role, ...] = ("api", "worker")
+_TIMEOUT = 8.0
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "[::]": "[::1]"}
+
+
+def check_health(settings: Settings, role: Role) -> str:
+    """One line that says that all is well; raises Unwell."""
+    return _check_worker(settings) if role == "worker" else _check_server(settings)
+
+
+def _check_worker(settings: Settings) -> str:
+    if settings.heartbeat is None:
+        raise BadSettings(
+            "VALLEY_HEARTBEAT is not set: name a file for the worker to keep fresh, and the same one here"
+        )
+    return f"{check_heartbeat(settings.heartbeat)} is well"
+
+
+def _check_server(settings: Settings) -> str:
+    host = _EVERYWHERE.get(settings.host, settings.host)
+    address = f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{settings.port}/readyz"
+    try:
+        # No proxy: this is about the server of this machine.
+        with build_opener(ProxyHandler({})).open(Request(address), timeout=_TIMEOUT) as response:
+            response.read()
+    except HTTPError as error:
+        raise Unwell(f"{address} answers {error.code}: {error.read(500).decode('utf-8', 'replace')}") from None
+    except (URLError, OSError) as error:
+        raise Unwell(f"{address} does not answer: {getattr(error, 'reason', error)}") from None
+    return f"{address} is ready"

