@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
