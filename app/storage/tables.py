@@ -61,11 +61,13 @@ tasks = sa.Table(
     sa.Column("seconds", sa.Float(53)),
     sa.Column("error", sa.Text),
     sa.Column("result", sa.LargeBinary),
+    sa.Column("worker", sa.String(320)),
     sa.Index("valley_tasks_state", "state", "priority"),
     sa.Index("valley_tasks_experiment", "experiment", "state"),
 )
 """`issue` counts how often the task was put into the queue, `attempts` how often a worker began it, `deaths` how many
-processes died under it since it last got further than `death_share`."""
+processes died under it since it last got further than `death_share`. `worker`: host and device that last
+began it, known also when that process is gone."""
 
 events = sa.Table(
     "valley_events",
