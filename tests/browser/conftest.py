@@ -24,9 +24,9 @@ from app.commands.client import Client, Unreachable
 
 HOUSE = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+# WebGL by software. Not with --disable-gpu: then it is a stand-in that complains of every pixel that is read.
 FLAGS = [
     "--no-sandbox",
-    "--disable-gpu",
     "--use-angle=swiftshader",
     "--enable-unsafe-swiftshader",
     "--disable-quic",
