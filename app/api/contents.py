@@ -34,8 +34,8 @@ class Hand(Shape):
     """A worker that took part."""
 
     worker: str = Field(description="host and device")
-    tasks: int = Field(description="tasks that it began last")
-    seconds: float = Field(description="time that those took which are done")
+    tasks: int = Field(description="tasks that it completed")
+    seconds: float = Field(description="time that they took")
 
 
 class Contents(Shape):

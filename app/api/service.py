@@ -24,7 +24,8 @@ from app.storage.checkpoints import CheckpointRow, Checkpoints
 from app.storage.database import Database
 from app.storage.events import EventRow, read_events
 from app.storage.folders import Storage
-from app.storage.ledger import Hand, Ledger, QueueRow
+from app.storage.hands import Hand, hands_of
+from app.storage.ledger import Ledger, QueueRow
 from app.storage.migrations import migrate
 from app.storage.pump import Pump
 
@@ -203,7 +204,8 @@ class Service:
 
     def hands(self, experiment: str) -> Hands:
         """The workers that took part in an experiment."""
-        return self._ledger.hands(experiment)
+        with self._database.read() as connection:
+            return hands_of(connection, experiment)
 
     def directory(self, experiment: str) -> Path:
         """The folder of an experiment; it exists once the experiment has begun."""

@@ -15,7 +15,7 @@ from app.storage.catalogue import ACTIVE, Catalogue
 from app.storage.database import Database
 from app.storage.events import forget_old
 from app.storage.folders import Storage
-from app.storage.tables import events, experiments, tasks
+from app.storage.tables import events, experiments, hands, tasks
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +56,7 @@ class Upkeep:
         self._jobs.forget_experiment(experiment)
         with self._database.write() as connection:
             connection.execute(tasks.delete().where(tasks.c.experiment == experiment))
+            connection.execute(hands.delete().where(hands.c.experiment == experiment))
             connection.execute(events.delete().where(events.c.experiment == experiment))
             connection.execute(experiments.delete().where(experiments.c.id == experiment))
 

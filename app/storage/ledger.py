@@ -23,7 +23,8 @@ from app.runners.jobs import Jobs, task_job, task_priority
 from app.storage.catalogue import announce_start
 from app.storage.database import Database
 from app.storage.events import record
-from app.storage.tables import experiments, processes, tasks
+from app.storage.hands import credit
+from app.storage.tables import experiments, tasks
 
 LARGEST_DEATHS = 3
 """So many processes may die under a task without it getting any further; then it is the task's fault."""
@@ -50,15 +51,6 @@ class UnderWay:
     share: float
     owner: str | None
     job: str
-
-
-@dataclass(frozen=True)
-class Hand:
-    """A worker that took part in an experiment: host and device, the tasks that it began, the seconds they took."""
-
-    worker: str
-    tasks: int
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -131,13 +123,7 @@ class Ledger:
             connection.execute(
                 tasks.update()
                 .where(*_is(experiment, task))
-                .values(
-                    state="running",
-                    owner=worker,
-                    worker=_place_of(connection, worker),
-                    started=time.time(),
-                    attempts=tasks.c.attempts + 1,
-                )
+                .values(state="running", owner=worker, started=time.time(), attempts=tasks.c.attempts + 1)
             )
             announce_start(connection, wanted, STAGES[Kind(row.kind)])
             return str(wanted.spec)
@@ -177,6 +163,7 @@ class Ledger:
                 .values(state="done", owner=None, share=1.0, seconds=seconds, result=parcel)
             ).rowcount
             if changed:
+                credit(connection, experiment, worker, seconds)
                 record(connection, experiment, found)
         return bool(changed)
 
@@ -265,18 +252,6 @@ class Ledger:
             ).all()
         return [Ended(row.task, row.result, row.error) for row in rows]
 
-    def hands(self, experiment: str) -> list[Hand]:
-        """The workers that took part, each with what it did."""
-        chosen = (
-            sa.select(tasks.c.worker, sa.func.count().label("tasks"), sa.func.sum(tasks.c.seconds).label("seconds"))
-            .where(tasks.c.experiment == experiment, tasks.c.worker.is_not(None))
-            .group_by(tasks.c.worker)
-            .order_by(tasks.c.worker)
-        )
-        with self._database.read() as connection:
-            rows = connection.execute(chosen).all()
-        return [Hand(row.worker, row.tasks, float(row.seconds or 0.0)) for row in rows]
-
     def keep(self, experiment: str, ids: Sequence[str]) -> None:
         """These results are in a snapshot: their parcels are not needed any more."""
         with self._database.write() as connection:
@@ -325,13 +300,6 @@ class Ledger:
 
 def _killed_too_many(how: str) -> str:
     return f"{how} {LARGEST_DEATHS} times without getting further; out of memory?"
-
-
-def _place_of(connection: sa.Connection, worker: str) -> str:
-    """The host and device of a living worker."""
-    chosen = sa.select(processes.c.host, processes.c.device).where(processes.c.id == worker)
-    row = connection.execute(chosen).one_or_none()
-    return worker if row is None else f"{row.host}, {row.device}"
 
 
 def _is(experiment: str, task: str) -> tuple[sa.ColumnElement[bool], ...]:

@@ -61,13 +61,11 @@ tasks = sa.Table(
     sa.Column("seconds", sa.Float(53)),
     sa.Column("error", sa.Text),
     sa.Column("result", sa.LargeBinary),
-    sa.Column("worker", sa.String(320)),
     sa.Index("valley_tasks_state", "state", "priority"),
     sa.Index("valley_tasks_experiment", "experiment", "state"),
 )
 """`issue` counts how often the task was put into the queue, `attempts` how often a worker began it, `deaths` how many
-processes died under it since it last got further than `death_share`. `worker`: host and device that last
-began it, known also when that process is gone."""
+processes died under it since it last got further than `death_share`."""
 
 events = sa.Table(
     "valley_events",
@@ -80,6 +78,16 @@ events = sa.Table(
     sa.Index("valley_events_experiment", "experiment", "id"),
     sqlite_autoincrement=True,
 )
+
+hands = sa.Table(
+    "valley_hands",
+    metadata,
+    sa.Column("experiment", sa.String(32), primary_key=True),
+    sa.Column("worker", sa.String(320), primary_key=True),
+    sa.Column("tasks", sa.Integer, nullable=False),
+    sa.Column("seconds", sa.Float(53), nullable=False),
+)
+"""Who took part in an experiment; `worker` is a host and its device, since processes come and go."""
 
 processes = sa.Table(
     "valley_processes",

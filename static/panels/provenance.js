@@ -51,7 +51,7 @@ export class ProvenancePanel {
         ? `${moment(experiment.started)}${experiment.finished ? ` to ${moment(experiment.finished)}` : ''}${took}`
         : 'not yet',
       'data fingerprint': provenance.fingerprint ? element('code', {}, provenance.fingerprint) : later,
-      workers: workers.map(worked).join('; ') || 'none yet',
+      workers: workers.map(worked).join('; ') || (this.#observed.active ? 'none yet' : 'not recorded'),
       network: experiment.model,
       machine: provenance.machine ?? later,
       seeds: experiment.minima.map((name) => `${name} ${seedsOf(name, spec, provenance)}`).join(', '),
