@@ -24,7 +24,7 @@ from app.commands.client import Client
 IMAGES = Path(__file__).parent / "images"
 DEMO = "digits"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-quic"]
+FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-quic"]
 WIDTHS = {"": 1440, "-tablet": 1024, "-phone": 390}
 DRAWN = """() => {
   const plots = [...document.querySelectorAll('.plot')].filter((plot) => !plot.closest('[hidden]'));

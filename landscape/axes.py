@@ -25,7 +25,7 @@ def grid_axes(
     *,
     distance: float | None,
     margin: float = 0.2,
-    half_height: float = 0.3,
+    half_height: float = 0.5,
 ) -> tuple[Floats, Floats]:
     """Grid lines (x, y) that frame the places with a margin, through (0, 0) and, where given, (distance, 0).
 

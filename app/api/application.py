@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 from starlette.responses import Response
 
-from app.api import checkpoints, events, experiments, figures, files, offerings, operations, results
+from app.api import checkpoints, contents, events, experiments, figures, files, offerings, operations, results
 from app.api.documentation import DESCRIPTION
 from app.api.observation import PREFIX, Observation
 from app.api.page import add_page
@@ -68,7 +68,7 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
         generate_unique_id_function=_operation,
     )
     app.state.wiring = wiring
-    for module in (experiments, events, results, figures, files, checkpoints, offerings, operations):
+    for module in (experiments, events, contents, results, figures, files, checkpoints, offerings, operations):
         app.include_router(module.router, prefix=PREFIX)
     app.include_router(operations.root_router)
     if (page / "index.html").is_file():

@@ -19,8 +19,8 @@ from app.storage.catalogue import ACTIVE, BadCursor, KeyReused, State
 router = APIRouter(tags=["experiments"])
 
 _NEXT = (
-    *("read", "cancel", "retry", "delete", "events", "minima", "surface", "profile", "verdict", "figure"),
-    *("list_files", "download"),
+    *("read", "cancel", "retry", "delete", "events", "contents", "minima", "surface", "profile", "verdict"),
+    *("figure", "list_files", "download"),
 )
 
 IdempotencyKey = Annotated[

@@ -24,7 +24,7 @@ def summary(row: ExperimentRow) -> ExperimentSummary:
 
 def detail(row: ExperimentRow) -> Experiment:
     own = f"/api/experiments/{row.id}"
-    results = ("events", "minima", "surface", "profile", "verdict", "figure", "files")
+    results = ("events", "contents", "minima", "surface", "profile", "verdict", "figure", "files")
     links = {"self": own, **{name: f"{own}/{name}" for name in results}}
     return Experiment(**_values(row), spec=row.spec, links=links)
 

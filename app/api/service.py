@@ -25,6 +25,7 @@ from app.storage.checkpoints import CheckpointRow, Checkpoints
 from app.storage.database import Database
 from app.storage.events import EventRow, read_events
 from app.storage.folders import Storage
+from app.storage.hands import Hand, hands_of
 from app.storage.ledger import Ledger, QueueRow
 from app.storage.migrations import migrate
 from app.storage.obstacles import reason
@@ -36,6 +37,7 @@ log = logging.getLogger(__name__)
 Events = list[EventRow]
 Workers = list[WorkerRow]
 Queue = list[QueueRow]
+Hands = list[Hand]
 Uploads = list[CheckpointRow]
 
 DEFAULT_PRIORITY = 100
@@ -208,6 +210,11 @@ class Service:
     def queue(self, limit: int = 1000) -> Queue:
         """Tasks that wait for a worker, the next one first."""
         return self._ledger.queue(limit)
+
+    def hands(self, experiment: str) -> Hands:
+        """The workers that took part in an experiment."""
+        with self._database.read() as connection:
+            return hands_of(connection, experiment)
 
     def directory(self, experiment: str) -> Path:
         """The folder of an experiment; it exists once the experiment has begun."""

@@ -16,7 +16,7 @@ from app.storage.database import Database
 from app.storage.events import forget_old, thin_out
 from app.storage.folders import Storage
 from app.storage.obstacles import reason
-from app.storage.tables import events, experiments, tasks
+from app.storage.tables import events, experiments, hands, tasks
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +61,7 @@ class Upkeep:
         self._jobs.forget_experiment(experiment)
         with self._database.write() as connection:
             connection.execute(tasks.delete().where(tasks.c.experiment == experiment))
+            connection.execute(hands.delete().where(hands.c.experiment == experiment))
             connection.execute(events.delete().where(events.c.experiment == experiment))
             connection.execute(experiments.delete().where(experiments.c.id == experiment))
 

@@ -23,6 +23,7 @@ from app.runners.jobs import Jobs, task_job, task_priority
 from app.storage.catalogue import announce_start
 from app.storage.database import Database
 from app.storage.events import record
+from app.storage.hands import credit
 from app.storage.tables import experiments, tasks
 
 LARGEST_DEATHS = 3
@@ -171,6 +172,7 @@ class Ledger:
                 .values(state="done", owner=None, share=1.0, seconds=seconds, result=parcel)
             ).rowcount
             if changed:
+                credit(connection, experiment, worker, seconds)
                 record(connection, experiment, found)
         return bool(changed)
 

@@ -79,6 +79,16 @@ events = sa.Table(
     sqlite_autoincrement=True,
 )
 
+hands = sa.Table(
+    "valley_hands",
+    metadata,
+    sa.Column("experiment", sa.String(32), primary_key=True),
+    sa.Column("worker", sa.String(320), primary_key=True),
+    sa.Column("tasks", sa.Integer, nullable=False),
+    sa.Column("seconds", sa.Float(53), nullable=False),
+)
+"""Who took part in an experiment; `worker` is a host and its device, since processes come and go."""
+
 processes = sa.Table(
     "valley_processes",
     metadata,

@@ -4,8 +4,6 @@ import { fromJson } from '../plots/numbers.js';
 import { Plane, decoded } from './plane.js';
 
 const REFRESH = 1500;
-/** A frame is in the server's snapshot so many milliseconds after its first tile at the latest. */
-const FRAMED = 3000;
 const TOGETHER = 120;
 const ACTIVE = ['queued', 'running'];
 
@@ -21,12 +19,13 @@ export class Observed extends EventTarget {
   lines = {};
   files = [];
   warnings = [];
-  /** Whether landscape.h5 is there: without it the server has nothing to answer with. */
-  #results = false;
+  /** What the server has computed, by whom, and what the numbers depend on. */
+  contents = { planes: {}, provenance: {}, workers: [] };
+  /** Workers that are at this experiment now. */
+  workers = [];
   #api;
   #path;
   #tiles = new Map();
-  #framed = new Map();
   #parts = new Set();
   #closing = new AbortController();
   #unfollow = () => {};
@@ -83,20 +82,31 @@ export class Observed extends EventTarget {
 
   async #load() {
     const wasActive = this.active;
-    [this.experiment, { items: this.files }] = await Promise.all([this.#get(''), this.#get('/files')]);
+    [this.experiment, { items: this.files }, this.contents, this.workers] = await Promise.all([
+      this.#get(''),
+      this.#get('/files'),
+      this.#get('/contents'),
+      this.#atWork(),
+    ]);
     this.#tell('experiment');
-    this.#results = this.files.some(({ name }) => name === 'landscape.h5');
     const jobs = [];
-    if (this.#results) {
+    // Without landscape.h5 the server has nothing to answer with.
+    if (this.files.some(({ name }) => name === 'landscape.h5')) {
       jobs.push(this.#loadMinima(), this.#loadPaths());
       for (const name of this.experiment.planes) {
         const stale = !this.planes.has(name) || (wasActive && !this.active);
-        if (stale && this.#due(name)) jobs.push(this.#loadPlane(name));
+        if (stale && name in this.contents.planes) jobs.push(this.#loadPlane(name));
       }
       if (this.experiment.verdict_kind !== null && (!this.verdict || wasActive)) jobs.push(this.#loadVerdict());
     }
     await Promise.all(jobs);
     if (this.#tiles.size) this.#soon('refresh', REFRESH, () => this.refresh());
+  }
+
+  async #atWork() {
+    if (!this.active) return [];
+    const { items } = await this.#api.get('/api/workers', { signal: this.#closing.signal });
+    return items.filter(({ experiment }) => experiment === this.id);
   }
 
   async #loadMinima() {
@@ -124,13 +134,6 @@ export class Observed extends EventTarget {
     } catch (error) {
       if (error.status !== 404) throw error;
     }
-  }
-
-  /** Whether the server has a plane that is not here: all are there at the end, before that those with tiles. */
-  #due(name) {
-    if (this.experiment.state === 'done') return true;
-    const since = this.#framed.get(name);
-    return since !== undefined && (!this.active || Date.now() - since >= FRAMED);
   }
 
   /** All quantities of a plane. What is not there yet, or not recorded, is left out. */
@@ -178,7 +181,6 @@ export class Observed extends EventTarget {
       return;
     }
     this.#tiles.set(tile.plane, [...(this.#tiles.get(tile.plane) ?? []), tile]);
-    if (!this.#framed.has(tile.plane)) this.#framed.set(tile.plane, Date.now());
     this.#soon('refresh', REFRESH, () => this.refresh());
   }
 

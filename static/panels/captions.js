@@ -1,6 +1,6 @@
 /** What a reader must know of a surface, in full sentences; the same words as the report. */
 
-import { shownPoints } from '../plots/labels.js';
+import { belongs, shownPoints } from '../plots/labels.js';
 import { significant } from '../plots/numbers.js';
 import { isBend } from '../plots/sampling.js';
 
@@ -18,7 +18,7 @@ export function captionOf(plane) {
     .filter((name) => plane.isProjected(name))
     .map((name) => `${name} (${significant(plane.distances[name])} off the plane)`);
   if (hollow.length) sentences.push(`Hollow: projected, ${listed(hollow)}.`);
-  const outside = Object.keys(plane.points).filter((name) => !shown.includes(name));
+  const outside = Object.keys(plane.points).filter((name) => !shown.includes(name) && belongs(name, plane));
   if (outside.length) sentences.push(`Outside the frame: ${listed(outside)}.`);
   if (!plane.complete)
     sentences.push(

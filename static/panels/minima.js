@@ -17,7 +17,8 @@ export class MinimaPanel {
     this.#observed = observed;
     this.#colours = colours;
     this.place = element('div');
-    this.node = element('section.panel.minima', {}, element('h2', {}, 'Minima'), this.place);
+    this.words = element('p.soft.caption');
+    this.node = element('section.panel.minima', {}, element('h2', {}, 'Minima'), this.place, this.words);
   }
 
   draw() {
@@ -32,6 +33,11 @@ export class MinimaPanel {
       'zero groups',
       ...(hasSharpness ? ['sharpness'] : []),
     ];
+    this.words.textContent = [
+      'Losses in nats, after the last epoch.',
+      'Sparsity: parameters that are exactly zero; zero groups: whole filters, rows or kernels with their bias.',
+      hasSharpness ? 'Sharpness: how much the train loss rises on average at that relative distance.' : '',
+    ].join(' ');
     this.place.replaceChildren(
       dataTable({
         caption: 'minima',

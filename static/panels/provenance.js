@@ -1,9 +1,9 @@
-/** Where the numbers come from: seeds, statistics, subset, times; the spec; the same by curl and Python; the files. */
+/** Where the numbers come from: data, seeds, versions, workers, times; the spec; the same by curl and Python; files. */
 
 import { codeBlock } from '../components/copy-button.js';
 import { tabs } from '../components/tabs.js';
 import { element } from '../elements.js';
-import { bytes, duration, moment } from '../format.js';
+import { bytes, counted, duration, moment } from '../format.js';
 import { curl, python } from '../views/snippets.js';
 
 export class ProvenancePanel {
@@ -35,26 +35,29 @@ export class ProvenancePanel {
   }
 
   draw() {
-    const { experiment, minima, files } = this.#observed;
+    const { experiment, files } = this.#observed;
     const { spec } = experiment;
+    const { provenance, workers } = this.#observed.contents;
     const took =
       experiment.started && experiment.finished
         ? ` (${duration((Date.parse(experiment.finished) - Date.parse(experiment.started)) / 1000)})`
         : '';
+    const later = this.#observed.active ? 'known when the first minimum is trained' : 'not recorded';
     const facts = {
       experiment: `${experiment.id}, run ${experiment.run}`,
-      'data set': experiment.dataset,
-      network: experiment.model,
-      seeds: experiment.minima.map((name) => `${name} ${seedOf(name, spec, minima)}`).join(', '),
-      'BatchNorm statistics': spec.batch_norm ?? 'population',
-      'evaluated on': `${spec.samples ? `the first ${spec.samples.toLocaleString('en')} samples` : 'all samples'} of ${(spec.splits ?? ['train', 'test']).join(' and ')}`,
       submitted: moment(experiment.created),
-      ...(experiment.started
-        ? {
-            ran: `${moment(experiment.started)}${experiment.finished ? ` to ${moment(experiment.finished)}` : ''}${took}`,
-          }
-        : {}),
-      'versions, data fingerprint, machine': 'in landscape.h5 and in the stand-alone report',
+      'data set': experiment.dataset,
+      ran: experiment.started
+        ? `${moment(experiment.started)}${experiment.finished ? ` to ${moment(experiment.finished)}` : ''}${took}`
+        : 'not yet',
+      'data fingerprint': provenance.fingerprint ? element('code', {}, provenance.fingerprint) : later,
+      workers: workers.map(worked).join('; ') || (this.#observed.active ? 'none yet' : 'not recorded'),
+      network: experiment.model,
+      machine: provenance.machine ?? later,
+      seeds: experiment.minima.map((name) => `${name} ${seedsOf(name, spec, provenance)}`).join(', '),
+      versions: listed(provenance.versions) || later,
+      'BatchNorm mode': batchNorm(provenance.batch_norm ?? spec.batch_norm ?? 'population'),
+      'evaluated on': `${spec.samples ? `the first ${spec.samples.toLocaleString('en')} samples` : 'all samples'} of ${(spec.splits ?? ['train', 'test']).join(' and ')}`,
     };
     this.facts.replaceChildren(
       ...Object.entries(facts).map(([term, value]) =>
@@ -81,6 +84,28 @@ export class ProvenancePanel {
   }
 }
 
-function seedOf(name, spec, minima) {
-  return minima[name]?.settings.seed ?? spec.minima[name]?.seed ?? spec.seed ?? 0;
+/** One number where all of a minimum's seeds are the same, else each by its name. */
+function seedsOf(name, spec, { seeds = {} }) {
+  const known = seeds[name] ?? spec.minima[name]?.seed ?? spec.seed ?? 0;
+  if (typeof known !== 'object') return String(known);
+  return new Set(Object.values(known)).size === 1 ? String(Object.values(known)[0]) : `(${listed(known)})`;
+}
+
+function listed(values) {
+  return Object.entries(values ?? {})
+    .map(([name, value]) => `${name} ${value}`)
+    .join(', ');
+}
+
+function worked({ worker, tasks, seconds }) {
+  return `${worker}: ${counted(tasks, 'task')}${seconds ? ` in ${duration(seconds)}` : ''}`;
+}
+
+function batchNorm(mode) {
+  const words = {
+    population: 'population: statistics of all training data at each point',
+    running: 'running: averages over batches, as training keeps them, at each point',
+    frozen: 'frozen: those stored in the checkpoints',
+  };
+  return words[mode] ?? mode;
 }

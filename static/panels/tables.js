@@ -1,6 +1,8 @@
 /** The numbers behind the pictures, as content of data tables. */
 
-import { loss, percent } from '../format.js';
+import { element } from '../elements.js';
+import { loss, percent, plainPrecision } from '../format.js';
+import { stroke } from './stroke.js';
 import { barrierText, significant, valueText } from '../plots/numbers.js';
 import { range } from '../plots/sampling.js';
 
@@ -91,9 +93,9 @@ export function pathsTable(entries) {
       { title: 'path' },
       ...['length', 'barrier, nats', 'train loss', 'test error'].map((title) => ({ title, number: true })),
     ],
-    rows: entries.map(({ path, label }) => [
-      label,
-      significant(path.arc.at(-1)),
+    rows: entries.map(({ path, label, line }) => [
+      element('span.named', {}, stroke(line), label),
+      plainPrecision(path.arc.at(-1), 3),
       barrierText(path.barrier.train ?? NaN),
       ends(path.loss.train, loss),
       ends(path.error.test, percent),

@@ -5,15 +5,9 @@ import '../components/progress-bar.js';
 import { element } from '../elements.js';
 import { counted, duration, percent } from '../format.js';
 import { barrierText, fromJson } from '../plots/numbers.js';
+import { STAGES } from './stages.js';
 
 const TONES = { 'one basin': 'good', 'joined by a curve only': 'warn', separate: 'bad' };
-const STAGES = {
-  minima: 'training the minima',
-  curves: 'fitting the curves',
-  surfaces: 'computing the surfaces',
-  profiles: 'measuring the paths',
-  verdict: 'judging',
-};
 
 /** "digits · cnn 16-32, 128 · 3 minima" */
 export function factsOf({ dataset, spec, minima }) {
@@ -49,6 +43,14 @@ export class VerdictPanel {
     else this.#drawState(experiment, list);
   }
 
+  /** "train:altsdp on lab-7, cpu": what runs where, as far as it is known. */
+  #atWork() {
+    const [first, ...others] = this.#observed.workers;
+    if (!first || !this.#observed.active) return null;
+    const more = others.length ? `, and ${counted(others.length, 'more worker')}` : '';
+    return element('p.soft.at-work', {}, `Now ${first.task} on ${first.host}, ${first.device}${more}.`);
+  }
+
   #drawState(experiment, list) {
     this.node.dataset.tone = experiment.state === 'failed' ? 'bad' : 'soft';
     const running = experiment.state === 'running' || experiment.state === 'queued';
@@ -59,6 +61,7 @@ export class VerdictPanel {
         running
           ? element('progress-bar', { value: String(experiment.progress), label: `progress of ${experiment.name}` })
           : null,
+        this.#atWork(),
         list,
       ].filter(Boolean),
     );

@@ -4,7 +4,7 @@ import { MAPS, coloursOf } from './colours.js';
 import { labelsOf, shownPoints } from './labels.js';
 import { coarseLattice, isBend, range, sample, straightLines } from './sampling.js';
 import { scaleFor } from './scale.js';
-import { OUTLINE, axis, baseLayout, inks } from './theme.js';
+import { BAR_ROOM, OUTLINE, axis, baseLayout, inks } from './theme.js';
 
 const FINE = 161;
 const TRAJECTORY = 'trajectory:';
@@ -12,12 +12,13 @@ const LYING_BAR = {
   orientation: 'h',
   x: 0.5,
   xanchor: 'center',
+  yref: 'container', // else plotly.js makes room for it once more
   y: 1,
-  yanchor: 'bottom',
+  yanchor: 'top',
   len: 1,
   thickness: 8,
   xpad: 0,
-  ypad: 6,
+  ypad: 0,
   tickangle: 0,
 };
 
@@ -28,8 +29,9 @@ const LYING_BAR = {
  */
 export function contourFigure(plane, view) {
   const { traces, annotations, images, xaxis, yaxis } = contourParts(plane, view);
-  if (view.narrow) yaxis.title.text = ''; // both axes have the same unit, and a phone little room
-  const margin = view.narrow ? { l: 32, r: 14, t: 68, b: 44 } : { l: 52, r: 76, t: 8, b: 48 };
+  // Both axes have the same unit, and a phone little room.
+  if (view.narrow) Object.assign(yaxis, { title: { text: '' }, automargin: false });
+  const margin = view.narrow ? { l: 36, r: 24, t: 40, b: 48 } : { l: 52, r: BAR_ROOM, t: 8, b: 48 };
   const layout = { ...baseLayout(view.mode), margin, hovermode: false, annotations, images, xaxis, yaxis };
   return { data: traces, layout: { ...layout, dragmode: view.narrow ? false : 'zoom' } };
 }

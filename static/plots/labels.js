@@ -19,10 +19,19 @@ const CANDIDATES = [
   { anchor: ['right', 'middle'], shift: [-GAP, 0] },
 ];
 
-/** The named points that lie within the frame. */
-export function shownPoints({ x, y, points }) {
+/** The named points that lie within the frame, without the bends of curves that are not drawn on the plane. */
+export function shownPoints(plane) {
+  const { x, y, points } = plane;
   const inside = ([across, up]) => across >= x[0] && across <= x[x.length - 1] && up >= y[0] && up <= y[y.length - 1];
-  return Object.fromEntries(Object.entries(points).filter(([, place]) => inside(place)));
+  return Object.fromEntries(
+    Object.entries(points).filter(([name, place]) => inside(place) && belongs(name, plane)),
+  );
+}
+
+/** Whether a named point says something about this plane: all but the bends of curves that are drawn elsewhere. */
+export function belongs(name, { defining, paths }) {
+  const at = name.indexOf('.bend');
+  return at < 0 || defining.includes(name) || name.slice(0, at) in paths;
 }
 
 /** A label for every named point within the frame: {text, anchor, shift}. */

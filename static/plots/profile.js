@@ -1,6 +1,6 @@
 // Loss or error along the paths between minima: the straight line dashed, the fitted curve solid.
 
-import { axis, baseLayout } from './theme.js';
+import { BAR_ROOM, axis, baseLayout } from './theme.js';
 
 /** How people call a path: "curve valley: sgd to altsdp". */
 export function pathLabel({ kind, name, start, end }) {
@@ -26,7 +26,7 @@ export function pathStyle(path, paths, colours) {
 export function profileFigure(entries, { split, value, log, mode, narrow, zoom }) {
   const { traces, xaxis, yaxis } = profileParts(entries, { split, value, log, mode, zoom });
   yaxis.title.text = ''; // it stands above the picture
-  const margin = { l: 52, r: narrow ? 16 : 76, t: 8, b: 44 };
+  const margin = { l: 52, r: narrow ? 16 : BAR_ROOM, t: 8, b: 44 };
   return {
     data: traces,
     layout: { ...baseLayout(mode), margin, hovermode: false, xaxis, yaxis, dragmode: narrow ? false : 'zoom' },

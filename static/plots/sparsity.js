@@ -12,14 +12,14 @@ export function sparsityFigure(minima, { mode, colours, narrow }) {
   const ticks = { autorange: 'reversed', showgrid: false, ticks: '', type: 'category' };
   const layout = {
     ...baseLayout(mode),
-    margin: { l: 56, r: 12, t: 4, b: 44 },
+    margin: { l: 56, r: 24, t: 4, b: 44 },
     barmode: 'group',
     bargap: 0.28,
     bargroupgap: 0.12,
     height: 52 + names.length * (shown.length * BAR + 14),
     hovermode: 'closest',
     dragmode: false,
-    xaxis: axis(mode, 'groups that are zero', { range: [0, 1], tickformat: '.0%', nticks: narrow ? 5 : 6 }),
+    xaxis: axis(mode, 'groups that are zero', { range: [0, 1], tickformat: '.0%', dtick: narrow ? 0.5 : 0.25 }),
     yaxis: axis(mode, '', ticks),
   };
   return { data, layout };

@@ -2,6 +2,9 @@
 
 export const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
 
+/** What a standing colour bar needs with its widest labels; profiles leave it, too, so that their frames align. */
+export const BAR_ROOM = 88;
+
 /** A dark outline that makes white lines legible on bright colours. */
 export const OUTLINE = 'rgba(12,14,18,0.75)';
 

@@ -96,7 +96,7 @@ class CompareView {
       element(
         'div.head',
         {},
-        element('h1', { tabIndex: -1 }, `Compare ${this.members.map(({ label }) => label).join(', ')}`),
+        element('h1', { tabIndex: -1 }, `Compare ${this.members.map(({ label }) => label).join(' · ')}`),
       ),
       panel('Verdicts', this.verdicts),
       this.surfaces.node,

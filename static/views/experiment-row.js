@@ -5,6 +5,7 @@ import { notify } from '../components/notices.js';
 import { Thumbnail } from '../components/thumbnail.js';
 import '../components/progress-bar.js';
 import { coloursOf } from '../colours.js';
+import { STAGES } from '../panels/stages.js';
 import { ago, duration, moment, secondsBetween } from '../format.js';
 
 const ACTIVE = ['queued', 'running'];
@@ -102,7 +103,7 @@ export class ExperimentRow {
 
 function waiting({ state, stage }) {
   if (state === 'queued') return 'Waits for a worker.';
-  if (state === 'running') return `Now: ${stage}.`;
+  if (state === 'running') return `Now ${STAGES[stage] ?? stage}.`;
   return '';
 }
 

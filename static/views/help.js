@@ -33,7 +33,8 @@ const KEYS = [
   [['Tab', 'Shift + Tab'], 'go to the next or previous control'],
   [['Enter', 'Space'], 'press it'],
   [['←', '→'], 'change the tab'],
-  [['Esc'], 'close a question without doing anything'],
+  [['←', '→', '↑', '↓'], 'on a picture: go over the surface, or along the paths; with Shift five points at a time'],
+  [['Esc'], 'close a question without doing anything, or leave the point'],
 ];
 
 export default function mount(root) {

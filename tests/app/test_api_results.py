@@ -99,7 +99,8 @@ def test_a_surface_as_bytes_is_the_same(results: httpx.Client, landscape: Landsc
 
 @pytest.mark.parametrize("form", [{}, BINARY])
 @pytest.mark.parametrize(
-    "path", ["surface?plane=basins", "minima", "profile", "verdict", "figure?kind=contour", "figure?kind=profile"]
+    "path",
+    ["surface?plane=basins", "contents", "minima", "profile", "verdict", "figure?kind=contour", "figure?kind=profile"],
 )
 def test_nothing_is_sent_twice_until_something_is_new(
     bare: Server, landscape: Landscape, path: str, form: dict[str, str]
@@ -139,6 +140,36 @@ def test_minima_have_their_metrics_and_layers(results: httpx.Client, landscape: 
             assert found[name]["epochs"][column] == expected
         assert [layer["zero_groups"] for layer in found[name]["layers"]] == [la.zero_groups for la in minimum.layers]
         assert found[name]["final"]["train_loss"] == minimum.final["train_loss"]
+
+
+def test_contents_name_what_is_there_and_what_it_depends_on(results: httpx.Client, landscape: Landscape) -> None:
+    found = strict(results.get("contents").text)
+    for kind in ("minima", "curves", "lines"):
+        assert found[kind] == list(getattr(landscape, kind))
+    for name, plane in landscape.planes.items():
+        rows, columns = plane.shape
+        computed = int(plane.done.sum())
+        expected = {"rows": rows, "columns": columns, "computed": computed, "splits": ["train", "test"]}
+        assert found["planes"][name] == expected
+    assert found["provenance"] == landscape.provenance
+    assert found["verdict"] is True
+
+
+def test_contents_of_what_has_not_begun_are_empty(bare: Server) -> None:
+    response = bare.client.get(f"/api/experiments/{bare.submit()}/contents")
+    assert response.status_code == 200
+    nothing = {"minima": [], "curves": [], "lines": [], "planes": {}, "verdict": False, "provenance": {}, "workers": []}
+    assert nothing.items() <= response.json().items()
+
+
+def test_contents_name_the_workers_that_took_part(lively: Server, done: str) -> None:
+    url = f"/api/experiments/{done}/contents"
+    response = lively.client.get(url)
+    (hand,) = response.json()["workers"]
+    assert hand["worker"].endswith(", cpu")
+    assert hand["tasks"] >= len(response.json()["minima"])
+    assert hand["seconds"] > 0
+    assert lively.client.get(url, headers={"if-none-match": response.headers["etag"]}).status_code == 304
 
 
 def test_a_profile_has_curves_lines_and_their_barriers(results: httpx.Client, landscape: Landscape) -> None:

@@ -96,7 +96,7 @@ def test_every_operation_answers_as_it_is_described(described: Any, examples: in
 @pytest.mark.parametrize("examples", FEW_AND_MANY)
 def test_results_of_a_real_landscape_answer_as_they_are_described(described: Any, charted: str, examples: int) -> None:
     """Random ids are unknown, so the results are asked for once more where there are some."""
-    for name in ("minima", "surface", "profile", "verdict", "figure", "files", "events"):
+    for name in ("contents", "minima", "surface", "profile", "verdict", "figure", "files", "events"):
         ask(described[f"/api/experiments/{{id}}/{name}"]["GET"], examples, id=charted)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -24,9 +25,9 @@ from app.commands.client import Client, Unreachable
 
 HOUSE = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+# WebGL by software. Not with --disable-gpu: then it is a stand-in that complains of every pixel that is read.
 FLAGS = [
     "--no-sandbox",
-    "--disable-gpu",
     "--use-angle=swiftshader",
     "--enable-unsafe-swiftshader",
     "--disable-quic",
@@ -52,8 +53,15 @@ TINY: dict[str, Any] = {
         "basins": {"through": ["sgd", "altsdp", "control"], "resolution": 9},
     },
     "points": 5,
+    "samples": 400,
     "verdict": {"resamples": 100},
 }
+
+
+STOCK: tuple[dict[str, Any], ...] = (
+    {"name": "finished"},
+    {"name": "finished too", "seed": 1, "training": {"epochs": 2, "batch_size": 64, "lr": 0.05}},
+)
 
 
 class Server:
@@ -86,6 +94,10 @@ class Server:
                 break
         assert self.address, f"the server did not start: {said}"
         threading.Thread(target=self.process.stdout.read, daemon=True).start()  # so that it never blocks on a pipe
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
 
     def kill(self) -> None:
         """As a power cut would: no time for anything."""
@@ -167,39 +179,63 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that the tests of a process share."""
-    made = Server(tmp_path_factory.mktemp("server"))
+def stocked(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A home with two small experiments that are done, computed once for all processes of a test run."""
+    alone = worker_id == "master"
+    shared = tmp_path_factory.getbasetemp() if alone else tmp_path_factory.getbasetemp().parent
+    home, ready = shared / "stocked", shared / "stocked.ready"
+    with (shared / "stocked.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not ready.exists():
+            maker = Server(home)
+            maker.start()
+            try:
+                ids = [maker.submit(**changes) for changes in STOCK]
+                for experiment in ids:
+                    found = maker.wait(experiment)
+                    assert found["state"] == "done", found["error"]
+            finally:
+                maker.stop()
+            ready.write_text(" ".join(ids))
+    return home
+
+
+@pytest.fixture(scope="session")
+def shared_server(stocked: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    made = Server(tmp_path_factory.mktemp("server") / "home")
+    shutil.copytree(stocked, made.home)
     made.start()
     yield made
     made.stop()
 
 
 @pytest.fixture
-def own_server(tmp_path: Path) -> Iterator[Server]:
-    """A server for one test: an empty one, or one that is to be killed."""
-    made = Server(tmp_path / "home")
+def server(shared_server: Server) -> Iterator[Server]:
+    """A server with two finished experiments, which the tests of a process share: one may kill it, too."""
+    yield shared_server
+    if not shared_server.alive:
+        shared_server.start()
+
+
+@pytest.fixture
+def empty_server(tmp_path: Path) -> Iterator[Server]:
+    """A server without experiments and without workers, for one test."""
+    made = Server(tmp_path / "home", workers=0)
     made.start()
     yield made
     made.stop()
 
 
 @pytest.fixture(scope="session")
-def finished(server: Server) -> str:
+def finished(stocked: Path) -> str:
     """The id of a small experiment that is done."""
-    experiment = server.submit(name="finished")
-    found = server.wait(experiment)
-    assert found["state"] == "done", found["error"]
-    return experiment
+    return stocked.with_suffix(".ready").read_text().split()[0]
 
 
 @pytest.fixture(scope="session")
-def finished_too(server: Server) -> str:
+def finished_too(stocked: Path) -> str:
     """A second one, with another seed and another learning rate."""
-    experiment = server.submit(name="finished too", seed=1, training={"epochs": 2, "batch_size": 64, "lr": 0.05})
-    found = server.wait(experiment)
-    assert found["state"] == "done", found["error"]
-    return experiment
+    return stocked.with_suffix(".ready").read_text().split()[1]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from safetensors.numpy import load_file
 from app.experiments.spec import parse_spec
 from landscape.store import Landscape
 from tests.browser.conftest import Server
-from tests.browser.test_experiment import RENDERER, idle
+from tests.browser.test_experiment import idle
 
 LARGEST_SVG = 1_000_000
 
@@ -59,7 +59,6 @@ def test_svg_is_small_enough_for_latex(page: Page, tmp_path: Path) -> None:
 
 
 def test_a_relief_is_exported_as_it_is_shown(page: Page, tmp_path: Path) -> None:
-    page.guard.expect(RENDERER)  # type: ignore[attr-defined]
     page.get_by_role("radio", name="3-D").check()
     page.wait_for_function("() => document.querySelector('.surfaces .plot')?.data?.[0].type === 'surface'")
     assert Image.open(take(page, "png", tmp_path)).width == 1800

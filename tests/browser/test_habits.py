@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -109,36 +108,36 @@ def press_until(page: Page, target: Any, *, backwards: bool = False) -> None:
 
 
 def test_a_killed_server_is_noticed_quietly_and_the_list_goes_on_when_it_is_back(
-    own_server: Server, open_page: Any
+    server: Server, open_page: Any
 ) -> None:
-    experiment = own_server.submit(name="survivor", training={"epochs": 2000, "batch_size": 8})
-    page = open_page(own_server)
+    experiment = server.submit(name="survivor", training={"epochs": 2000, "batch_size": 8})
+    page = open_page(server)
     page.guard.expect(LOST)
     row = page.locator(f'li[data-id="{experiment}"]')
     expect(row).to_have_attribute("data-state", "running")
-    own_server.kill()
+    server.kill()
     expect(page.locator("#notice")).to_contain_text("does not answer")
     expect(row).to_be_visible()
-    own_server.start()
+    server.start()
     expect(page.locator("#notice")).to_be_hidden()
     page.get_by_role("button", name="Cancel survivor").click()
     expect(row).to_have_attribute("data-state", "cancelled")
 
 
 def test_a_submission_that_the_server_did_not_hear_says_so_and_can_be_repeated(
-    own_server: Server, open_page: Any
+    empty_server: Server, open_page: Any
 ) -> None:
-    page = open_page(own_server, "/new")
+    page = open_page(empty_server, "/new")
     expect(page.get_by_role("button", name="Run it")).to_be_visible()
     page.guard.expect(LOST)
-    own_server.kill()
+    empty_server.kill()
     page.get_by_role("button", name="Run it").click()
     expect(page.get_by_role("alert")).to_contain_text("try again")
-    own_server.start()
+    empty_server.start()
     expect(page.locator("#notice")).to_be_hidden()
     page.get_by_role("button", name="Run it").click()
     page.wait_for_url(re.compile("/experiments/"), timeout=LONG_PATIENCE)
-    assert len(list(own_server.client.experiments())) == 1
+    assert len(list(empty_server.client.experiments())) == 1
 
 
 @pytest.fixture
@@ -168,37 +167,6 @@ def test_addresses_that_do_not_exist_say_so(server: Server, open_page: Any) -> N
     page = open_page(server, "/help")
     page.evaluate("history.pushState(null, '', '/nowhere'); dispatchEvent(new PopStateEvent('popstate'))")
     expect(page.get_by_role("heading", level=1)).to_have_text("Nothing here")
-
-
-def test_the_first_view_is_there_in_time(server: Server, finished: str, open_page: Any) -> None:
-    """2.5 s at the first visit, 1 s at the second; other tests run on the same cores, and their share is taken out."""
-    assert finished
-    first, second = [], []
-    for _ in range(4):
-        page = open_page(server, "about:blank")
-        crowd = crowding()
-        first.append(visit(page) / crowd)
-        page.goto("about:blank")
-        second.append(visit(page) / crowd)
-        page.close()
-    assert min(first) < 2.5
-    assert min(second) < 1.0
-
-
-def crowding() -> float:
-    """How many share a core at the moment: the time that some work takes by the clock over that of the processor."""
-    clock, processor = time.perf_counter(), time.process_time()
-    while time.process_time() - processor < 0.2:
-        sum(range(1000))
-    return max(1.0, (time.perf_counter() - clock) / (time.process_time() - processor))
-
-
-def visit(page: Page) -> float:
-    """Seconds until the list of experiments can be used."""
-    started = time.perf_counter()
-    page.goto("/", wait_until="commit")
-    page.locator("li.experiment:not(.skeleton)").first.wait_for()
-    return time.perf_counter() - started
 
 
 def test_the_policy_forbids_eval_and_files_are_kept_for_ever(server: Server, open_page: Any) -> None:

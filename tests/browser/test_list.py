@@ -17,15 +17,15 @@ def row(page: Page, name: str) -> Any:
     return page.locator("li.experiment:not(.skeleton)").filter(has=page.get_by_role("heading", name=name, exact=True))
 
 
-def test_an_empty_list_offers_the_demo_in_one_click(own_server: Server, open_page: Any) -> None:
-    page = open_page(own_server)
+def test_an_empty_list_offers_the_demo_in_one_click(empty_server: Server, open_page: Any) -> None:
+    page = open_page(empty_server)
     expect(page.get_by_role("button", name="Run the demo")).to_be_visible()
     picture = page.get_by_role("img", name=re.compile("one valley"))
     expect(picture).to_be_visible()
     assert picture.evaluate("image => image.complete && image.naturalWidth > 0")
     page.get_by_role("button", name="Run the demo").click()
     page.wait_for_url(re.compile(r"/experiments/[0-9a-f]{16}"), timeout=LONG_PATIENCE)
-    (item,) = own_server.client.experiments()
+    (item,) = empty_server.client.experiments()
     assert item["name"] == "digits"
 
 

@@ -177,8 +177,8 @@ def test_grid_goes_through_the_minima_and_frames_all_points(
     if resolution > 6:
         assert x[0] <= min(0.0, place[0]) + tiny
         assert x[-1] >= max(distance, place[0]) - tiny
-    assert y[0] <= min(-0.3 * distance, place[1]) + tiny
-    assert y[-1] >= max(0.3 * distance, place[1]) - tiny
+    assert y[0] <= min(-0.5 * distance, place[1]) + tiny
+    assert y[-1] >= max(0.5 * distance, place[1]) - tiny
 
 
 def test_default_grid_of_two_minima_has_even_steps_and_the_margin() -> None:
@@ -188,7 +188,7 @@ def test_default_grid_of_two_minima_has_even_steps_and_the_margin() -> None:
     assert x[0] <= -2
     assert x[-1] >= 12
     np.testing.assert_allclose(np.diff(y), y[1] - y[0])
-    assert (y[0], y[-1]) == pytest.approx((-3, 3))
+    assert (y[0], y[-1]) == pytest.approx((-5, 5))
     columns, rows = plane.axes((11, 7))
     assert (len(columns), len(rows)) == (11, 7)
 
