@@ -41,8 +41,9 @@ browser: $(READY)
 	|| { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update -qq && apt-get install -y -qq chromium; } \
 	|| $(BIN)/playwright install chromium
 
+# A file stays on one core: what its tests share, such as a running service, is made once.
 test: check browser
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not drill"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not drill"
 
 # Long forms of the drills of `make test`.
 drill: $(READY) browser

@@ -12,8 +12,6 @@ import pytest
 
 from tests.app.servers import Server
 
-pytestmark = pytest.mark.xdist_group("servers")  # one process makes what they share
-
 WATCHERS = 100
 
 

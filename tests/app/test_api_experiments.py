@@ -10,8 +10,6 @@ import pytest
 from app.experiments.spec import Spec
 from tests.app.servers import TINY, Server, serving
 
-pytestmark = pytest.mark.xdist_group("servers")  # one process makes what they share
-
 
 def test_a_spec_is_accepted_with_its_place(bare: Server) -> None:
     response = bare.client.post("/api/experiments", json=TINY)

@@ -22,8 +22,6 @@ from landscape.store import Landscape
 from tests.app.servers import Server
 from tests.landscape import cases
 
-pytestmark = pytest.mark.xdist_group("servers")  # one process makes what they share
-
 BINARY = {"accept": "application/octet-stream"}
 
 

@@ -24,8 +24,6 @@ from schemathesis.specs.openapi.checks import (
 from app.experiments.spec import Spec
 from tests.app.servers import TINY, Server
 
-pytestmark = pytest.mark.xdist_group("servers")  # one process makes what they share
-
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

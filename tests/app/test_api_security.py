@@ -13,8 +13,6 @@ import pytest
 
 from tests.app.servers import TINY, Server, serving
 
-pytestmark = pytest.mark.xdist_group("servers")  # one process makes what they share
-
 KEY = "correct-horse-battery-staple"
 
 

@@ -24,8 +24,6 @@ from safetensors.numpy import load, save
 from app.storage.uploads import BadUpload, Entry, parse_header
 from tests.app.servers import TINY, Server, serving
 
-pytestmark = pytest.mark.xdist_group("servers")  # one process makes what they share
-
 MODEL = {"name": "cnn", "channels": [4, 8], "hidden": 16}
 QUERY = {"model": json.dumps(MODEL), "dataset": "digits"}
 SHAPES = {

@@ -17,8 +17,6 @@ from tests.app.cluster import TINY
 from tests.app.runs import assert_same_results, valley
 from tests.app.servers import Server, serving
 
-pytestmark = pytest.mark.xdist_group("jobs")  # one process makes what they share
-
 _ALONE = ("unshare", "--map-root-user", "--mount")
 
 

@@ -23,8 +23,6 @@ from tests.app.cluster import LONG, TINY, Cluster
 from tests.app.databases import postgres_url
 from tests.app.runs import assert_same_results
 
-pytestmark = pytest.mark.xdist_group("jobs")  # one process makes what they share
-
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:

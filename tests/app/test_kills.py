@@ -18,8 +18,6 @@ from app.storage.tables import tasks
 from tests.app.cluster import LONG, TINY, Cluster
 from tests.app.runs import assert_same_results, run_alone
 
-pytestmark = pytest.mark.xdist_group("kills")  # one process makes what they share
-
 SPEC = TINY | {
     "name": "drill",
     "minima": TINY["minima"] | {"control": {"seed": 5}},

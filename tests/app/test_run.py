@@ -21,8 +21,6 @@ from app.experiments.spec import Spec
 from landscape.store import Landscape
 from tests.app.runs import SMALL, assert_same_results, run, valley, write_spec
 
-pytestmark = pytest.mark.xdist_group("runs")  # one process makes what they share
-
 
 def test_a_run_leaves_weights_landscape_verdict_and_report(finished: Path) -> None:
     landscape = Landscape.open(finished / "landscape.h5")

@@ -20,8 +20,6 @@ from app.commands.client import Client, Refused, Unreachable
 from tests.app.runs import valley
 from tests.app.servers import TINY, Server, serving
 
-pytestmark = pytest.mark.xdist_group("servers")  # one process makes what they share
-
 HIDE_CURSOR, SHOW_CURSOR = b"\x1b[?25l", b"\x1b[?25h"
 
 
