@@ -28,6 +28,7 @@ def recipes() -> Any:
 @router.get("/models", response_model=Architectures, responses=problems())
 def models(wiring: Wired) -> Any:
     """The networks that a spec may name, with their options."""
+    wiring.blueprints.prepare()  # whoever asks this will soon ask what one of them costs
     named = [
         Architecture(name=found.name, description=found.description, options=dict(found.options), needs=found.needs)
         for found in describe_models().values()
