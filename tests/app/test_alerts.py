@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,8 @@ _SELECTOR = re.compile(r"\b(up|valley_\w+|process_\w+)(?:\{([^}]*)\})?")
 @pytest.fixture(scope="module")
 def exported(lively: Server) -> dict[str, set[str]]:
     """The labels of every metric that a server with a worker exports."""
-    lively.client.get("/api/workers")
     while not lively.client.get("/api/workers").json()["items"]:
-        pass
+        time.sleep(0.1)
     families = list(text_string_to_metric_families(lively.client.get("/metrics").text))
     labels: dict[str, set[str]] = {}
     for family in families:
