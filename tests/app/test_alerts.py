@@ -64,7 +64,7 @@ def test_every_alert_leads_to_an_entry_of_the_manual() -> None:
 
 def test_the_manual_lists_every_setting_with_its_default() -> None:
     text = (HOUSE / "docs" / "operations.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"(?m)^\| `(VALLEY_\w+)` \| ([^|]*) \|", text))
+    rows = dict(re.findall(r"(?m)^\| `(VALLEY_\w+)` \|([^|]*)\|", text))
     names = {f"VALLEY_{name.upper()}": field for name, field in Settings.model_fields.items()}
     assert rows.keys() == names.keys()
     for name, field in names.items():
