@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,8 @@ _SELECTOR = re.compile(r"\b(up|valley_\w+|process_\w+)(?:\{([^}]*)\})?")
 @pytest.fixture(scope="module")
 def exported(lively: Server) -> dict[str, set[str]]:
     """The labels of every metric that a server with a worker exports."""
-    lively.client.get("/api/workers")
     while not lively.client.get("/api/workers").json()["items"]:
-        pass
+        time.sleep(0.1)
     families = list(text_string_to_metric_families(lively.client.get("/metrics").text))
     labels: dict[str, set[str]] = {}
     for family in families:
@@ -64,7 +64,7 @@ def test_every_alert_leads_to_an_entry_of_the_manual() -> None:
 
 def test_the_manual_lists_every_setting_with_its_default() -> None:
     text = (HOUSE / "docs" / "operations.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"(?m)^\| `(VALLEY_\w+)` \| ([^|]*) \|", text))
+    rows = dict(re.findall(r"(?m)^\| `(VALLEY_\w+)` \|([^|]*)\|", text))
     names = {f"VALLEY_{name.upper()}": field for name, field in Settings.model_fields.items()}
     assert rows.keys() == names.keys()
     for name, field in names.items():

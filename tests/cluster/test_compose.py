@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.cli import _parser
 from app.settings import Settings
 from tests.app.cluster import LONG
 from tests.app.servers import TINY
@@ -243,3 +244,26 @@ class TestRehearsal:
 def _ended(client: httpx.Client, id: str) -> dict[str, Any] | None:
     row: dict[str, Any] = client.get(f"/api/experiments/{id}").json()
     return row if row["state"] in ("done", "failed", "cancelled") else None
+
+
+def test_the_five_commands_of_the_readme_are_about_what_is_there() -> None:
+    text = (HOUSE / "README.md").read_text(encoding="utf-8")
+    section = text.split("## Three GPU workers in five commands")[1].split("\n## ")[0]
+    commands = [line.partition("#")[0].split() for line in section.splitlines() if line.startswith("    ")]
+    assert len(commands) == 5
+    makefile = (HOUSE / "Makefile").read_text(encoding="utf-8")
+    services = read_compose("gpu", {})
+    for words in commands:
+        match words:
+            case ["make", target]:
+                assert f"\n{target}:" in makefile
+            case ["docker", "compose", "exec", service, "valley", *arguments]:
+                assert service in services
+                _parser().parse_args(arguments)
+            case ["docker", "compose", "--profile", "gpu", "build"]:
+                pass
+            case ["docker", "compose", "--profile", "gpu", "up", "--detach", "--scale", scale]:
+                assert scale == "worker-gpu=3"
+                assert "worker-gpu" in services
+            case _:
+                raise AssertionError(f"unknown: {words}")
