@@ -58,10 +58,12 @@ TINY: dict[str, Any] = {
 }
 
 
-STOCK: tuple[dict[str, Any], ...] = (
-    {"name": "finished"},
-    {"name": "finished too", "seed": 1, "training": {"epochs": 2, "batch_size": 64, "lr": 0.05}},
-)
+AWKWARD = "<img src=x onerror='document.title=1'><b>&amp; %{y} " + 4 * "averyveryverylongword"
+STOCK: dict[str, dict[str, Any]] = {
+    "done": {"name": "finished"},
+    "done too": {"name": "finished too", "seed": 1, "training": {"epochs": 2, "batch_size": 64, "lr": 0.05}},
+    "failed": {"name": AWKWARD, "training": {"epochs": 2, "batch_size": 64, "lr": 1000.0}},
+}
 
 
 class Server:
@@ -180,7 +182,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def stocked(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """A home with two small experiments that are done, computed once for all processes of a test run."""
+    """A home with small experiments that have ended, computed once for all processes of a test run."""
     alone = worker_id == "master"
     shared = tmp_path_factory.getbasetemp() if alone else tmp_path_factory.getbasetemp().parent
     home, ready = shared / "stocked", shared / "stocked.ready"
@@ -190,10 +192,10 @@ def stocked(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
             maker = Server(home)
             maker.start()
             try:
-                ids = [maker.submit(**changes) for changes in STOCK]
-                for experiment in ids:
+                ids = [maker.submit(**changes) for changes in STOCK.values()]
+                for experiment, kind in zip(ids, STOCK, strict=True):
                     found = maker.wait(experiment)
-                    assert found["state"] == "done", found["error"]
+                    assert kind.startswith(found["state"]), found["error"]
             finally:
                 maker.stop()
             ready.write_text(" ".join(ids))
@@ -211,7 +213,7 @@ def shared_server(stocked: Path, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture
 def server(shared_server: Server) -> Iterator[Server]:
-    """A server with two finished experiments, which the tests of a process share: one may kill it, too."""
+    """A server with experiments that have ended, which the tests of a process share: one may kill it, too."""
     yield shared_server
     if not shared_server.alive:
         shared_server.start()
@@ -236,6 +238,12 @@ def finished(stocked: Path) -> str:
 def finished_too(stocked: Path) -> str:
     """A second one, with another seed and another learning rate."""
     return stocked.with_suffix(".ready").read_text().split()[1]
+
+
+@pytest.fixture(scope="session")
+def failed(stocked: Path) -> str:
+    """One with an awkward name that has failed: its learning rate makes it diverge."""
+    return stocked.with_suffix(".ready").read_text().split()[2]
 
 
 @pytest.fixture

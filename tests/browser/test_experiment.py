@@ -227,6 +227,26 @@ def test_minima_training_and_sparsity_are_those_of_the_experiment(page: Page, se
     assert bars == 2 * len(minima)
 
 
+def test_provenance_names_data_seeds_versions_workers_and_times(page: Page, server: Server, finished: str) -> None:
+    contents = server.client.get(f"/api/experiments/{finished}/contents")
+    facts = page.locator(".origins")
+    known = contents["provenance"]
+    expect(facts).to_contain_text(known["fingerprint"])
+    for name, version in known["versions"].items():
+        expect(facts).to_contain_text(f"{name} {version}")
+    for hand in contents["workers"]:
+        expect(facts).to_contain_text(f"{hand['worker']}: {hand['tasks']} tasks")
+    for words in (
+        "sgd 0, altsdp 0, control 5",
+        "population",
+        "the first 400 samples of train and test",
+        known["machine"],
+    ):
+        expect(facts).to_contain_text(words)
+    page.get_by_role("tab", name="Spec").click()
+    expect(page.get_by_label("spec of this experiment")).to_contain_text('"samples": 400')
+
+
 def test_nothing_is_sent_to_plotlys_cloud(page: Page) -> None:
     plots = page.locator(".plot:visible").all()
     assert len(plots) == 6
