@@ -102,8 +102,8 @@ def _image(landscape: Landscape) -> bytes:
 
     Under a name of its own, since HDF5 takes two files of one name for the same, and several threads may save at once.
     """
-    name = f"landscape-{uuid.uuid4().hex}.h5"
-    with h5py.File(name, "w", driver="core", backing_store=False, track_order=True) as file:
+    unique = f"landscape-{uuid.uuid4().hex}.h5"
+    with h5py.File(unique, "w", driver="core", backing_store=False, track_order=True) as file:
         file.attrs["format"] = FORMAT
         file.attrs["version"] = VERSION
         for name in ("name", "created", "updated"):
