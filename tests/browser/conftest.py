@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from app.commands.client import Client, Unreachable
 
@@ -246,41 +246,50 @@ def failed(stocked: Path) -> str:
     return stocked.with_suffix(".ready").read_text().split()[2]
 
 
-@pytest.fixture
-def guard() -> Iterator[list[Guard]]:
-    """The guards of all pages of a test, looked at when it ends."""
-    guards: list[Guard] = []
-    yield guards
-    for found in guards:
-        found.check()
+def opened(
+    browser: Browser, server: Server, path: str = "/", *, width: int = 1440, height: int = 900, dark: bool = False
+) -> Page:
+    """A page of its own, with the guard as `page.guard`."""
+    context = browser.new_context(
+        base_url=server.address,
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if dark else "light",
+        accept_downloads=True,
+        has_touch=width < 600,
+    )
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.guard = Guard(server.address)  # type: ignore[attr-defined]
+    page.guard.watch(page)  # type: ignore[attr-defined]
+    page.goto(path)
+    return page
 
 
-@pytest.fixture
-def open_page(browser: Browser, guard: list[Guard]) -> Iterator[Any]:
-    """Opens pages: `open_page(server, "/new", width=390, dark=True)` has the guard as `page.guard`."""
-    contexts: list[BrowserContext] = []
+def opener(browser: Browser) -> Iterator[Any]:
+    """A function that opens pages; at the end all of them must have been silent."""
+    pages: list[Page] = []
 
-    def open_(server: Server, path: str = "/", *, width: int = 1440, height: int = 900, dark: bool = False) -> Page:
-        context = browser.new_context(
-            base_url=server.address,
-            viewport={"width": width, "height": height},
-            color_scheme="dark" if dark else "light",
-            accept_downloads=True,
-            has_touch=width < 600,
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE)
-        watcher = Guard(server.address)
-        watcher.watch(page)
-        guard.append(watcher)
-        page.guard = watcher  # type: ignore[attr-defined]
-        page.goto(path)
-        return page
+    def open_(server: Server, path: str = "/", **how: Any) -> Page:
+        pages.append(opened(browser, server, path, **how))
+        return pages[-1]
 
     yield open_
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.context.close()
+    for page in pages:
+        page.guard.check()  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Any]:
+    """Opens pages for one test: `open_page(server, "/new", width=390, dark=True)`."""
+    yield from opener(browser)
+
+
+@pytest.fixture(scope="module")
+def share_page(browser: Browser) -> Iterator[Any]:
+    """Opens pages that several tests of a module look at, and leave as they are."""
+    yield from opener(browser)
 
 
 @pytest.fixture(scope="session")
