@@ -58,7 +58,7 @@ TINY: dict[str, Any] = {
 }
 
 
-AWKWARD = "<img src=x onerror='document.title=1'><b>&amp; %{y} " + 4 * "averyveryverylongword"
+AWKWARD = "<img src=x onerror='document.title=1'><b>&amp; %{y} " + 3 * "averyveryverylongword"
 STOCK: dict[str, dict[str, Any]] = {
     "done": {"name": "finished"},
     "done too": {"name": "finished too", "seed": 1, "training": {"epochs": 2, "batch_size": 64, "lr": 0.05}},
