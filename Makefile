@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 
 SECRETS ?= secrets
 
-.PHONY: demo test check audit browser bench drill setup clean secrets lock
+.PHONY: demo test check audit browser bench drill screenshots setup clean secrets lock
 
 setup: $(READY)
 
@@ -67,6 +67,10 @@ secrets:
 # Exact versions and hashes of what the images install; UPGRADE=1 takes the newest that fit.
 lock: $(READY)
 	$(BIN)/python deploy/lock.py $(if $(UPGRADE),--upgrade)
+
+# The pictures of README and docs, of a real run of the demo with two seeds.
+screenshots: $(READY) browser
+	$(BIN)/python docs/screenshots.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,12 +1,13 @@
-"""Make the pictures of the dashboard in docs/images: `python docs/screenshots.py`.
+"""Make the pictures of the dashboard, in docs/images and the promise of an empty list: `make screenshots`.
 
-Starts a server of its own and runs the demo in it, which takes minutes. To use a server that runs already, with its
-newest experiments that are done: `python docs/screenshots.py --server http://127.0.0.1:8360`.
+Starts a server of its own and runs the demo in it twice, with two seeds, which takes minutes. To use a server that runs
+already, with its newest demos that are done: `python docs/screenshots.py --server http://127.0.0.1:8360`.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import re
 import shutil
 import subprocess
@@ -17,18 +18,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
 from app.commands.client import Client
 
-IMAGES = Path(__file__).parent / "images"
+HOUSE = Path(__file__).resolve().parents[1]
+IMAGES = HOUSE / "docs" / "images"
+PROMISE = HOUSE / "static" / "promise.webp"
 DEMO = "digits"
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+OTHER = "digits, seed 1"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-quic"]
 WIDTHS = {"": 1440, "-tablet": 1024, "-phone": 390}
 DRAWN = """() => {
   const plots = [...document.querySelectorAll('.plot')].filter((plot) => !plot.closest('[hidden]'));
-  return plots.length > 0 && plots.every((plot) => plot.dataset.draws);
+  const drawn = plots.length > 0 && plots.every((plot) => plot.dataset.draws);
+  return drawn || document.querySelector('.experiments canvas');
 }"""
 
 
@@ -38,17 +44,17 @@ def main() -> int:
     options = parser.parse_args()
     IMAGES.mkdir(exist_ok=True)
     with served(options.server) as address, sync_playwright() as playwright:
-        experiment, others = chosen(Client(address))
+        experiment, other = chosen(Client(address))
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         main_view = f"{address}/experiments/{experiment}"
         for theme in ("light", "dark"):
             for name, width in WIDTHS.items():
                 shoot(browser, main_view, f"dashboard-{theme}{name}", width, theme)
         shoot(browser, f"{main_view}?plane=basins&show=train-loss&form=3d", "relief-light", 1440, "light")
-        if others:
-            shoot(
-                browser, f"{address}/compare?ids={experiment},{others[0]}&plane=basins", "compare-light", 1440, "light"
-            )
+        shoot(browser, f"{address}/compare?ids={experiment},{other}&plane=basins", "compare-light", 1440, "light")
+        shoot(browser, f"{address}/", "list-light", 1440, "light", whole=False)
+        promise = taken(browser, f"{main_view}?plane=basins", 1200, "light", part=".surfaces .pictures")
+        save(promise, PROMISE)
         browser.close()
     return 0
 
@@ -65,30 +71,43 @@ def served(address: str | None) -> Iterator[str]:
         try:
             assert process.stdout is not None
             found = next(match for line in process.stdout if (match := re.search(r"http://[\d.:]+", line)))
-            run_demo(Client(found[0]))
+            client = Client(found[0])
+            run(client, {"recipe": DEMO, "name": OTHER, "seed": 1})
+            run(client, {"recipe": DEMO})
             yield found[0]
         finally:
             process.terminate()
             process.wait()
 
 
-def run_demo(client: Client) -> None:
-    experiment = client.post("/api/experiments", {"recipe": DEMO})["id"]
+def run(client: Client, submission: dict[str, object]) -> None:
+    """Submit an experiment and wait for its end."""
+    experiment = client.post("/api/experiments", submission)["id"]
     while client.experiment(experiment)["state"] in ("queued", "running"):
         time.sleep(2)
 
 
-def chosen(client: Client) -> tuple[str, list[str]]:
-    """The newest demo that is done, and further experiments to compare it with."""
-    done = client.get("/api/experiments?state=done")["items"]
-    demos = [found["id"] for found in done if found["name"] == DEMO]
-    if not demos:
-        raise SystemExit(f"no experiment {DEMO!r} is done at that server: run the recipe {DEMO} first")
-    return demos[0], demos[1:]
+def chosen(client: Client) -> tuple[str, str]:
+    """The newest demo that is done, and the newest one with another seed to compare it with."""
+    done = client.get("/api/experiments?state=done&limit=200")["items"]
+    newest = {found["name"]: found["id"] for found in reversed(done)}
+    if not {DEMO, OTHER} <= set(newest):
+        raise SystemExit(
+            f"experiments {DEMO!r} and {OTHER!r} must be done at that server: run the recipe {DEMO}, once as it is and "
+            f"once with seed 1 under the other name"
+        )
+    return newest[DEMO], newest[OTHER]
 
 
-def shoot(browser: Browser, address: str, name: str, width: int, theme: str) -> None:
-    """The whole page, from top to bottom."""
+def shoot(browser: Browser, address: str, name: str, width: int, theme: str, *, whole: bool = True) -> None:
+    """A view as docs/images/<name>.webp, from top to bottom or as much as a screen shows."""
+    save(taken(browser, address, width, theme, whole=whole), IMAGES / f"{name}.webp")
+
+
+def taken(
+    browser: Browser, address: str, width: int, theme: str, *, whole: bool = True, part: str | None = None
+) -> bytes:
+    """The picture of a page, or of a part of it."""
     scheme = "dark" if theme == "dark" else "light"
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
@@ -96,9 +115,14 @@ def shoot(browser: Browser, address: str, name: str, width: int, theme: str) -> 
     page.goto(address)
     page.wait_for_function(DRAWN)
     page.wait_for_timeout(1000)
-    page.screenshot(path=IMAGES / f"{name}.png", full_page=True)
-    print(IMAGES / f"{name}.png")
+    shot = page.locator(part).first.screenshot() if part else page.screenshot(full_page=whole)
     context.close()
+    return shot
+
+
+def save(shot: bytes, path: Path) -> None:
+    Image.open(io.BytesIO(shot)).convert("RGB").save(path, "WEBP", quality=88, method=6)
+    print(f"{path.relative_to(HOUSE)}: {path.stat().st_size // 1000} kB")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ it at any time, also after the writer was killed. Layout of format version 1:
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -97,8 +98,12 @@ class Landscape:
 
 
 def _image(landscape: Landscape) -> bytes:
-    """The bytes of the HDF5 file, made in memory: HDF5 itself never touches the disk."""
-    with h5py.File("landscape.h5", "w", driver="core", backing_store=False, track_order=True) as file:
+    """The bytes of the HDF5 file, made in memory: HDF5 itself never touches the disk.
+
+    Under a name of its own, since HDF5 takes two files of one name for the same, and several threads may save at once.
+    """
+    unique = f"landscape-{uuid.uuid4().hex}.h5"
+    with h5py.File(unique, "w", driver="core", backing_store=False, track_order=True) as file:
         file.attrs["format"] = FORMAT
         file.attrs["version"] = VERSION
         for name in ("name", "created", "updated"):

@@ -5,6 +5,7 @@ import { significant } from '../plots/numbers.js';
 import { isBend } from '../plots/sampling.js';
 
 const TRAJECTORY = 'trajectory:';
+const MOST_NAMES = 5;
 
 export function captionOf(plane) {
   const names = Object.keys(plane.paths);
@@ -17,9 +18,11 @@ export function captionOf(plane) {
   const hollow = shown
     .filter((name) => plane.isProjected(name))
     .map((name) => `${name} (${significant(plane.distances[name])} off the plane)`);
-  if (hollow.length) sentences.push(`Hollow: projected, ${listed(hollow)}.`);
+  if (hollow.length > MOST_NAMES) sentences.push(`Hollow: projected, ${hollow.length} points off the plane.`);
+  else if (hollow.length) sentences.push(`Hollow: projected, ${listed(hollow)}.`);
   const outside = Object.keys(plane.points).filter((name) => !shown.includes(name) && belongs(name, plane));
-  if (outside.length) sentences.push(`Outside the frame: ${listed(outside)}.`);
+  if (outside.length > MOST_NAMES) sentences.push(`Outside the frame: ${outside.length} points.`);
+  else if (outside.length) sentences.push(`Outside the frame: ${listed(outside)}.`);
   if (!plane.complete)
     sentences.push(
       `Hatched: not computed yet (${Math.floor((100 * plane.computed) / plane.done.length)} % of the grid is).`,

@@ -55,12 +55,19 @@ export class MinimaPanel {
           if (hasSharpness) cells.push(rise(sharpness[name]));
           return [
             element('span.named', {}, element('i.dot', { style: `background:${this.#colours[name]}` }), name),
-            run?.optimizer || (run ? `training, epoch ${final.epoch}` : 'waits'),
+            run?.optimizer || this.#stage(final.epoch),
             ...cells,
           ];
         }),
       }),
     );
+  }
+
+  /** What is known of a minimum that is not ready. */
+  #stage(epoch) {
+    const { active } = this.#observed;
+    if (epoch === undefined) return active ? 'waits' : 'not trained';
+    return active ? `training, epoch ${epoch}` : `stopped at epoch ${epoch}`;
   }
 }
 

@@ -66,6 +66,7 @@ export class SurfacesPanel {
       this.reset,
     );
     this.node = element('section.panel.surfaces', { 'aria-label': 'Surfaces' }, tools, this.pictures, this.caption);
+    this.node.hidden = !planes.length;
     cursor.addEventListener('change', () => this.mark());
   }
 

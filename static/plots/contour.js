@@ -7,6 +7,7 @@ import { scaleFor } from './scale.js';
 import { BAR_ROOM, OUTLINE, axis, baseLayout, inks } from './theme.js';
 
 const FINE = 161;
+const MOST_LABELS = 8;
 const TRAJECTORY = 'trajectory:';
 const LYING_BAR = {
   orientation: 'h',
@@ -195,10 +196,10 @@ function points(plane, paint) {
 
 function labels(plane, paint, view, suffix) {
   const ink = inks(view.mode);
-  // On a phone there is room for the minima only; the caption names the rest.
-  const named = Object.entries(labelsOf(plane)).filter(
-    ([name]) => !view.narrow || !(isBend(name) || plane.isProjected(name)),
-  );
+  // On a phone, or among many, there is room for those that lie on the plane only; hovering names the rest.
+  const all = Object.entries(labelsOf(plane));
+  const few = view.narrow || all.length > MOST_LABELS;
+  const named = all.filter(([name]) => !few || !(isBend(name) || plane.isProjected(name)));
   return named.map(([name, { text, anchor, shift }]) => ({
     x: plane.points[name][0],
     y: plane.points[name][1],

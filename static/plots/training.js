@@ -81,9 +81,14 @@ function curves({ label, epochs, color, dash }, { columns, percent }, suffix) {
       line: { color, width: 1.8, dash: split === 'test' ? 'dot' : (dash ?? 'solid') },
       marker: { color, size: 5 },
       name: label,
-      hovertemplate: `%{y${number}} ${label}${split ? `, ${split}` : ''}<extra></extra>`,
+      hovertemplate: `%{y${number}} ${plain(label)}${split ? `, ${split}` : ''}<extra></extra>`,
       xaxis: `x${suffix}`,
       yaxis: `y${suffix}`,
     };
   });
+}
+
+/** Names come from people: plotly.js would read tags and fields in them. */
+function plain(text) {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('%{', '% {');
 }

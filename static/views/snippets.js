@@ -8,7 +8,7 @@ export function curl(submission, origin = location.origin) {
 
 export function python(submission, origin = location.origin) {
   return [
-    'from app.client import Client',
+    'from app.commands.client import Client',
     '',
     `client = Client("${origin}")`,
     `experiment = client.submit(${literal(submission)})`,

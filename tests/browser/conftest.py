@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from app.commands.client import Client, Unreachable
 
@@ -58,10 +58,12 @@ TINY: dict[str, Any] = {
 }
 
 
-STOCK: tuple[dict[str, Any], ...] = (
-    {"name": "finished"},
-    {"name": "finished too", "seed": 1, "training": {"epochs": 2, "batch_size": 64, "lr": 0.05}},
-)
+AWKWARD = "<img src=x onerror='document.title=1'><b>&amp; %{y} " + 3 * "averyveryverylongword"
+STOCK: dict[str, dict[str, Any]] = {
+    "done": {"name": "finished"},
+    "done too": {"name": "finished too", "seed": 1, "training": {"epochs": 2, "batch_size": 64, "lr": 0.05}},
+    "failed": {"name": AWKWARD, "training": {"epochs": 2, "batch_size": 64, "lr": 1000.0}},
+}
 
 
 class Server:
@@ -180,7 +182,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def stocked(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """A home with two small experiments that are done, computed once for all processes of a test run."""
+    """A home with small experiments that have ended, computed once for all processes of a test run."""
     alone = worker_id == "master"
     shared = tmp_path_factory.getbasetemp() if alone else tmp_path_factory.getbasetemp().parent
     home, ready = shared / "stocked", shared / "stocked.ready"
@@ -190,10 +192,10 @@ def stocked(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
             maker = Server(home)
             maker.start()
             try:
-                ids = [maker.submit(**changes) for changes in STOCK]
-                for experiment in ids:
+                ids = [maker.submit(**changes) for changes in STOCK.values()]
+                for experiment, kind in zip(ids, STOCK, strict=True):
                     found = maker.wait(experiment)
-                    assert found["state"] == "done", found["error"]
+                    assert kind.startswith(found["state"]), found["error"]
             finally:
                 maker.stop()
             ready.write_text(" ".join(ids))
@@ -211,7 +213,7 @@ def shared_server(stocked: Path, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture
 def server(shared_server: Server) -> Iterator[Server]:
-    """A server with two finished experiments, which the tests of a process share: one may kill it, too."""
+    """A server with experiments that have ended, which the tests of a process share: one may kill it, too."""
     yield shared_server
     if not shared_server.alive:
         shared_server.start()
@@ -238,41 +240,56 @@ def finished_too(stocked: Path) -> str:
     return stocked.with_suffix(".ready").read_text().split()[1]
 
 
-@pytest.fixture
-def guard() -> Iterator[list[Guard]]:
-    """The guards of all pages of a test, looked at when it ends."""
-    guards: list[Guard] = []
-    yield guards
-    for found in guards:
-        found.check()
+@pytest.fixture(scope="session")
+def failed(stocked: Path) -> str:
+    """One with an awkward name that has failed: its learning rate makes it diverge."""
+    return stocked.with_suffix(".ready").read_text().split()[2]
 
 
-@pytest.fixture
-def open_page(browser: Browser, guard: list[Guard]) -> Iterator[Any]:
-    """Opens pages: `open_page(server, "/new", width=390, dark=True)` has the guard as `page.guard`."""
-    contexts: list[BrowserContext] = []
+def opened(
+    browser: Browser, server: Server, path: str = "/", *, width: int = 1440, height: int = 900, dark: bool = False
+) -> Page:
+    """A page of its own, with the guard as `page.guard`."""
+    context = browser.new_context(
+        base_url=server.address,
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if dark else "light",
+        accept_downloads=True,
+        has_touch=width < 600,
+    )
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.guard = Guard(server.address)  # type: ignore[attr-defined]
+    page.guard.watch(page)  # type: ignore[attr-defined]
+    page.goto(path)
+    return page
 
-    def open_(server: Server, path: str = "/", *, width: int = 1440, height: int = 900, dark: bool = False) -> Page:
-        context = browser.new_context(
-            base_url=server.address,
-            viewport={"width": width, "height": height},
-            color_scheme="dark" if dark else "light",
-            accept_downloads=True,
-            has_touch=width < 600,
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE)
-        watcher = Guard(server.address)
-        watcher.watch(page)
-        guard.append(watcher)
-        page.guard = watcher  # type: ignore[attr-defined]
-        page.goto(path)
-        return page
+
+def opener(browser: Browser) -> Iterator[Any]:
+    """A function that opens pages; at the end all of them must have been silent."""
+    pages: list[Page] = []
+
+    def open_(server: Server, path: str = "/", **how: Any) -> Page:
+        pages.append(opened(browser, server, path, **how))
+        return pages[-1]
 
     yield open_
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.context.close()
+    for page in pages:
+        page.guard.check()  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Any]:
+    """Opens pages for one test: `open_page(server, "/new", width=390, dark=True)`."""
+    yield from opener(browser)
+
+
+@pytest.fixture(scope="module")
+def share_page(browser: Browser) -> Iterator[Any]:
+    """Opens pages that several tests of a module look at, and leave as they are."""
+    yield from opener(browser)
 
 
 @pytest.fixture(scope="session")

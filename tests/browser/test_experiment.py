@@ -43,6 +43,14 @@ def point_at(page: Page, plot: Locator, x: float, y: float | None = None) -> Non
     page.mouse.move(*place)
 
 
+@pytest.fixture(scope="module")
+def still(share_page: Any, shared_server: Server, finished: str) -> Page:
+    """The view as it opens, for tests that leave it so."""
+    found: Page = share_page(shared_server, f"/experiments/{finished}")
+    idle(found)
+    return found
+
+
 @pytest.fixture
 def page(open_page: Any, server: Server, finished: str) -> Page:
     found: Page = open_page(server, f"/experiments/{finished}")
@@ -50,11 +58,11 @@ def page(open_page: Any, server: Server, finished: str) -> Page:
     return found
 
 
-def test_the_default_is_the_figure_of_the_paper(page: Page) -> None:
-    surfaces = drawn(page)
+def test_the_default_is_the_figure_of_the_paper(still: Page) -> None:
+    surfaces = drawn(still)
     assert surfaces.count() == 2
-    assert drawn(page, ".profiles").count() == 2
-    captions = page.locator(".surfaces figcaption").all_inner_texts()
+    assert drawn(still, ".profiles").count() == 2
+    captions = still.locator(".surfaces figcaption").all_inner_texts()
     assert captions == ["train loss, nats (log scale)", "test error"]
     white = surfaces.first.evaluate(
         "plot => plot.data.filter((trace) => trace.name === 'curve valley').map((trace) => trace.line.color)"
@@ -69,9 +77,9 @@ def test_the_default_is_the_figure_of_the_paper(page: Page) -> None:
     assert ratio == pytest.approx(1, rel=0.01), "both axes have the same unit"
 
 
-def test_the_verdict_stands_first_in_words_with_its_numbers(page: Page, server: Server, finished: str) -> None:
+def test_the_verdict_stands_first_in_words_with_its_numbers(still: Page, server: Server, finished: str) -> None:
     verdict = server.client.get(f"/api/experiments/{finished}/verdict")
-    shown = page.locator(".verdict")
+    shown = still.locator(".verdict")
     expect(shown.locator(".badge")).to_have_text(verdict["kind"])
     assert shown.locator(".badge svg").count() == 1, "never colour alone"
     words = " ".join((shown.locator(".finding").inner_text() + " " + shown.locator(".rest").inner_text()).split())
@@ -82,13 +90,13 @@ def test_the_verdict_stands_first_in_words_with_its_numbers(page: Page, server: 
         assert f"{values['low']:.3f} to {values['high']:.3f}" in numbers
 
 
-def test_the_page_has_the_colours_of_the_report(page: Page, server: Server, finished: str) -> None:
+def test_the_page_has_the_colours_of_the_report(still: Page, server: Server, finished: str) -> None:
     """The scale that the page computes is the one that landscape.figures computes from the same values."""
     for index, (split, value) in enumerate((("train", "loss"), ("test", "error"))):
         path = f"/api/experiments/{finished}/figure?kind=contour&plane=valley&split={split}&value={value}"
         wanted = server.client.get(path)["data"][0]
         shown = (
-            drawn(page)
+            drawn(still)
             .nth(index)
             .evaluate("({ data: [{ zmin, zmax, colorbar, contours }] }) => ({ zmin, zmax, colorbar, contours })")
         )
@@ -98,23 +106,23 @@ def test_the_page_has_the_colours_of_the_report(page: Page, server: Server, fini
         assert shown["contours"]["size"] == pytest.approx(wanted["contours"]["size"])
 
 
-def test_hovering_shows_both_coordinates_and_all_values(page: Page, server: Server, finished: str) -> None:
+def test_hovering_shows_both_coordinates_and_all_values(still: Page, server: Server, finished: str) -> None:
     surface = server.client.get(f"/api/experiments/{finished}/surface?plane=valley")
     x, y = surface["points"]["sgd"]
-    point_at(page, drawn(page).first, x, y)
-    tooltip = page.locator(".tooltip")
+    point_at(still, drawn(still).first, x, y)
+    tooltip = still.locator(".tooltip")
     expect(tooltip).to_contain_text("sgd: x")
     for quantity in ("train loss", "train error", "test loss", "test error"):
         expect(tooltip).to_contain_text(quantity)
     assert re.search(r"x -?[\d.e-]+, y -?[\d.e-]+", tooltip.inner_text())
 
 
-def test_the_profile_moves_marks_on_the_surfaces_and_back(page: Page, server: Server, finished: str) -> None:
-    surfaces, profiles = drawn(page), drawn(page, ".profiles")
-    point_at(page, profiles.first, 0.5)
-    expect(page.locator(".surfaces .stage").first.locator(".mark")).to_have_count(2)
-    expect(page.locator(".surfaces .stage").last.locator(".mark")).to_have_count(2)
-    expect(page.locator(".tooltip")).to_contain_text("t 0.50")
+def test_the_profile_moves_marks_on_the_surfaces_and_back(still: Page, server: Server, finished: str) -> None:
+    surfaces, profiles = drawn(still), drawn(still, ".profiles")
+    point_at(still, profiles.first, 0.5)
+    expect(still.locator(".surfaces .stage").first.locator(".mark")).to_have_count(2)
+    expect(still.locator(".surfaces .stage").last.locator(".mark")).to_have_count(2)
+    expect(still.locator(".tooltip")).to_contain_text("t 0.50")
     middle = server.client.get(f"/api/experiments/{finished}/surface?plane=valley")["points"]
     halfway = [(middle["sgd"][axis] + middle["altsdp"][axis]) / 2 for axis in (0, 1)]
     expected = surfaces.first.evaluate(
@@ -123,16 +131,16 @@ def test_the_profile_moves_marks_on_the_surfaces_and_back(page: Page, server: Se
         halfway,
     )
     marks = (
-        page.locator(".surfaces .stage")
+        still.locator(".surfaces .stage")
         .first.locator(".mark")
         .evaluate_all("marks => marks.map((mark) => [parseFloat(mark.style.left), parseFloat(mark.style.top)])")
     )
     assert any(place == pytest.approx(expected, abs=2) for place in marks), "one mark is in the middle of the line"
 
-    page.mouse.move(5, 5)
-    expect(page.locator(".mark")).to_have_count(0)
-    point_at(page, surfaces.first, *halfway)
-    rule = page.locator(".profiles .rule").first
+    still.mouse.move(5, 5)
+    expect(still.locator(".mark")).to_have_count(0)
+    point_at(still, surfaces.first, *halfway)
+    rule = still.locator(".profiles .rule").first
     expect(rule).to_be_visible()
     left = rule.evaluate("rule => parseFloat(rule.style.left)")
     at = profiles.first.evaluate("({ _fullLayout: { xaxis } }, left) => xaxis.p2d(left - xaxis._offset)", left)
@@ -211,43 +219,63 @@ def test_every_picture_has_its_numbers_behind_it(page: Page, server: Server, fin
     assert rows == sum(len(minimum["epochs"]["epoch"]) for minimum in epochs.values())
 
 
-def test_minima_training_and_sparsity_are_those_of_the_experiment(page: Page, server: Server, finished: str) -> None:
+def test_minima_training_and_sparsity_are_those_of_the_experiment(still: Page, server: Server, finished: str) -> None:
     minima = server.client.get(f"/api/experiments/{finished}/minima")["minima"]
-    rows = page.locator(".minima tbody tr")
+    rows = still.locator(".minima tbody tr")
     assert rows.count() == len(minima)
     for index, minimum in enumerate(minima.values()):
         expect(rows.nth(index)).to_contain_text(f"{100 * minimum['final']['test_accuracy']:.1f} %")
-    titles = drawn(page, ".training").first.evaluate("({ layout }) => layout.annotations.map(({ text }) => text)")
+    titles = drawn(still, ".training").first.evaluate("({ layout }) => layout.annotations.map(({ text }) => text)")
     assert len(titles) == 6
-    shared = drawn(page, ".training").first.evaluate(
+    shared = drawn(still, ".training").first.evaluate(
         "({ layout }) => ['xaxis2', 'xaxis5'].map((axis) => layout[axis].matches)"
     )
     assert shared == ["x", "x"], "one axis of epochs for all"
-    bars = drawn(page, ".sparsity").first.evaluate("({ data }) => data.length")
+    bars = drawn(still, ".sparsity").first.evaluate("({ data }) => data.length")
     assert bars == 2 * len(minima)
 
 
-def test_nothing_is_sent_to_plotlys_cloud(page: Page) -> None:
-    plots = page.locator(".plot:visible").all()
+def test_provenance_names_data_seeds_versions_workers_and_times(page: Page, server: Server, finished: str) -> None:
+    contents = server.client.get(f"/api/experiments/{finished}/contents")
+    facts = page.locator(".origins")
+    known = contents["provenance"]
+    expect(facts).to_contain_text(known["fingerprint"])
+    for name, version in known["versions"].items():
+        expect(facts).to_contain_text(f"{name} {version}")
+    for hand in contents["workers"]:
+        expect(facts).to_contain_text(f"{hand['worker']}: {hand['tasks']} tasks")
+    for words in (
+        "sgd 0, altsdp 0, control 5",
+        "population",
+        "the first 400 samples of train and test",
+        known["machine"],
+    ):
+        expect(facts).to_contain_text(words)
+    page.get_by_role("tab", name="Spec").click()
+    expect(page.get_by_label("spec of this experiment")).to_contain_text('"samples": 400')
+
+
+def test_nothing_is_sent_to_plotlys_cloud(still: Page) -> None:
+    plots = still.locator(".plot:visible").all()
     assert len(plots) == 6
     for plot in plots:
         assert plot.evaluate("({ _context }) => [_context.showSendToCloud, _context.plotlyServerURL]") == [False, ""]
-    assert page.locator(".modebar-btn").count() == 0
+    assert still.locator(".modebar-btn").count() == 0
 
 
-def test_the_keyboard_reaches_values_and_paths(page: Page) -> None:
-    drawn(page).first.focus()
-    page.keyboard.press("ArrowRight")
-    expect(page.locator(".tooltip")).to_contain_text("train loss")
-    before = page.locator(".tooltip p").inner_text()
-    page.keyboard.press("ArrowUp")
-    expect(page.locator(".tooltip p")).not_to_have_text(before)
-    page.keyboard.press("Escape")
-    expect(page.locator(".tooltip")).to_be_hidden()
-    drawn(page, ".profiles").first.focus()
-    page.keyboard.press("ArrowRight")
-    expect(page.locator(".tooltip")).to_contain_text("t 0.52")
-    expect(page.locator(".surfaces .mark").first).to_be_visible()
+def test_the_keyboard_reaches_values_and_paths(still: Page) -> None:
+    drawn(still).first.focus()
+    still.keyboard.press("ArrowRight")
+    expect(still.locator(".tooltip")).to_contain_text("train loss")
+    before = still.locator(".tooltip p").inner_text()
+    still.keyboard.press("ArrowUp")
+    expect(still.locator(".tooltip p")).not_to_have_text(before)
+    still.keyboard.press("Escape")
+    expect(still.locator(".tooltip")).to_be_hidden()
+    drawn(still, ".profiles").first.focus()
+    still.keyboard.press("ArrowRight")
+    expect(still.locator(".tooltip")).to_contain_text("t 0.52")
+    expect(still.locator(".surfaces .mark").first).to_be_visible()
 
 
 def test_plots_follow_the_theme_at_once(page: Page) -> None:

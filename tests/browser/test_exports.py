@@ -22,9 +22,9 @@ from tests.browser.test_experiment import idle
 LARGEST_SVG = 1_000_000
 
 
-@pytest.fixture
-def page(open_page: Any, server: Server, finished: str) -> Page:
-    found: Page = open_page(server, f"/experiments/{finished}")
+@pytest.fixture(scope="module")
+def page(share_page: Any, shared_server: Server, finished: str) -> Page:
+    found: Page = share_page(shared_server, f"/experiments/{finished}")
     idle(found)
     return found
 
@@ -58,7 +58,9 @@ def test_svg_is_small_enough_for_latex(page: Page, tmp_path: Path) -> None:
         assert words in text
 
 
-def test_a_relief_is_exported_as_it_is_shown(page: Page, tmp_path: Path) -> None:
+def test_a_relief_is_exported_as_it_is_shown(open_page: Any, server: Server, finished: str, tmp_path: Path) -> None:
+    page = open_page(server, f"/experiments/{finished}")
+    idle(page)
     page.get_by_role("radio", name="3-D").check()
     page.wait_for_function("() => document.querySelector('.surfaces .plot')?.data?.[0].type === 'surface'")
     assert Image.open(take(page, "png", tmp_path)).width == 1800

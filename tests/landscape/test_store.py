@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -307,3 +308,22 @@ def test_reading_and_drawing_need_no_torch() -> None:
     modules = "store, landscape.figures, landscape.report, landscape.export, landscape.foreign, landscape.atomic"
     program = f"import sys; import landscape.{modules}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0
+
+
+def test_several_threads_may_save_at_once(tmp_path: Path) -> None:
+    """A service conducts several experiments in one process."""
+    meet = threading.Barrier(4)
+
+    def save(number: int) -> None:
+        found = cases.landscape(9)
+        try:
+            for _ in range(10):
+                meet.wait()
+                found.save(tmp_path / f"{number}.h5")
+        except OSError:
+            meet.abort()
+            raise
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(save, range(4)))
+    assert len({Landscape.open(path).name for path in tmp_path.glob("*.h5")}) == 1
