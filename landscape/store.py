@@ -20,6 +20,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ from landscape.records import MinimumRecord, PathRecord, PlaneRecord
 
 FORMAT: Final = "valleyscope-landscape"
 VERSION: Final = 1
+_images: Final = count()
 
 
 class NotALandscape(ValueError):
@@ -97,8 +99,11 @@ class Landscape:
 
 
 def _image(landscape: Landscape) -> bytes:
-    """The bytes of the HDF5 file, made in memory: HDF5 itself never touches the disk."""
-    with h5py.File("landscape.h5", "w", driver="core", backing_store=False, track_order=True) as file:
+    """The bytes of the HDF5 file, made in memory: HDF5 itself never touches the disk.
+
+    HDF5 tells files in memory apart by their names, so each has its own: threads save different landscapes at once.
+    """
+    with h5py.File(f"landscape-{next(_images)}.h5", "w", driver="core", backing_store=False, track_order=True) as file:
         file.attrs["format"] = FORMAT
         file.attrs["version"] = VERSION
         for name in ("name", "created", "updated"):

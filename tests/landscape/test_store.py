@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,18 @@ def test_many_writers_at_once_leave_one_whole_file(tmp_path: Path) -> None:
         writer.join()
     assert path.read_bytes() in (b"a" * 5000, b"b" * 5000, b"c" * 5000)
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_threads_save_different_landscapes_at_once(tmp_path: Path) -> None:
+    def save(number: int) -> None:
+        landscape = cases.landscape(9)
+        landscape.name = f"number {number}"
+        for _ in range(20):
+            landscape.save(tmp_path / f"{number}.h5")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(save, range(4)))
+    assert [Landscape.open(tmp_path / f"{number}.h5").name for number in range(4)] == [f"number {n}" for n in range(4)]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.0001, 0.1, 0.5, 0.9, 0.999])
