@@ -5,7 +5,8 @@ from __future__ import annotations
 import fcntl
 import logging
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -25,6 +26,18 @@ _BUSY_MILLISECONDS = 30_000
 _POOL = 20
 _ALONE_SECONDS = 0.1
 
+_POSTGRES: Mapping[str, str] = {
+    "connect_timeout": "5",
+    # A machine that vanishes, or a wire that is cut, says nothing: both ends give a silent peer up by themselves.
+    "keepalives_idle": "5",
+    "keepalives_interval": "3",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "15000",
+    "options": "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3 "
+    # A process that is stopped in the middle of a transaction must not keep its locks from all the others.
+    "-c tcp_user_timeout=15s -c idle_in_transaction_session_timeout=10s",
+}
+
 
 class Stopped(RuntimeError):
     """The process is shutting down, so the database is not waited for any longer."""
@@ -33,7 +46,8 @@ class Stopped(RuntimeError):
 class Database:
     """An engine with the settings that both kinds of database need, and transactions on it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, connections: int = _POOL) -> None:
+        """`connections` of Postgres are kept open; more are made for as long as they are needed."""
         parsed = sa.make_url(url)
         self.sqlite = parsed.get_backend_name() == "sqlite"
         if self.sqlite:
@@ -45,8 +59,9 @@ class Database:
             event.listen(self.engine, "connect", _configure_sqlite)
         else:
             self.path = None
-            parsed = parsed.set(drivername="postgresql+psycopg")
-            self.engine = sa.create_engine(parsed, pool_size=_POOL, max_overflow=0, pool_pre_ping=True)
+            self.engine = sa.create_engine(
+                _patient_url(parsed), pool_size=connections, max_overflow=_POOL - connections, pool_pre_ping=True
+            )
 
     def close(self) -> None:
         self.engine.dispose()
@@ -113,6 +128,12 @@ class Database:
 def lock_key(name: str) -> int:
     """The number of a Postgres advisory lock: 64 bits of a name."""
     return int.from_bytes(blake2b(f"valleyscope {name}".encode(), digest_size=8).digest(), signed=True)
+
+
+def _patient_url(url: sa.URL) -> sa.URL:
+    """The address with our time limits; those that the operator gave in it stay."""
+    given = {name: value for name, value in _POSTGRES.items() if name not in url.query}
+    return url.set(drivername="postgresql+psycopg").update_query_dict(given)
 
 
 def _configure_sqlite(connection: Any, _record: Any) -> None:
