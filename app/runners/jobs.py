@@ -91,6 +91,12 @@ def conducted_at_once(workers: int) -> int:
     return max(CONDUCTED_AT_ONCE, 2 * workers)
 
 
+def poll_seconds(*, busy: bool, workers: int) -> float:
+    """How long a worker waits between two looks into its queue."""
+    shared = min(workers / _POLLS_A_SECOND, _LONGEST_POLL_SECONDS)
+    return max(shared, _BUSY_POLL_SECONDS if busy else _IDLE_POLL_SECONDS)
+
+
 class Jobs:
     """DBOS in this process: it listens to one queue, and can put jobs into both."""
 
@@ -162,8 +168,7 @@ class Jobs:
 
         Whoever ends a task looks at once (`take_next`), so this is about idle workers: of many, one looks soon.
         """
-        shared = min(workers / _POLLS_A_SECOND, _LONGEST_POLL_SECONDS)
-        interval = max(shared, _BUSY_POLL_SECONDS if busy else _IDLE_POLL_SECONDS)
+        interval = poll_seconds(busy=busy, workers=workers)
         for name, change in (
             (GPU, {"polling_interval_sec": interval}),
             (CONTROL, {"worker_concurrency": conducted_at_once(workers)}),

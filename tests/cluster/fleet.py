@@ -85,6 +85,21 @@ class Fleet:
         after, seconds = self._counters(), time.monotonic() - began
         found.append(Burden(*((late - early) / seconds for early, late in zip(before, after, strict=True)), seconds))
 
+    def calm(self) -> None:
+        """Cancel everything that waits or runs, and wait until nothing does."""
+        for state in ("queued", "running"):
+            for row in self.deployment.insist("GET", f"/api/experiments?state={state}&limit=200").json()["items"]:
+                self.deployment.insist("POST", f"/api/experiments/{row['id']}/cancel")
+        active = "SELECT count(*) FROM valley_experiments WHERE state IN ('queued', 'running')"
+        self.deployment.until(lambda: self._ask(active) == 0, 180, "it does not calm down")
+
+    def dismiss(self) -> None:
+        """End the API and all workers; Postgres goes on."""
+        self.deployment.api.kill()
+        for process in self._processes:
+            process.terminate()
+            process.wait(120)
+
     def connections(self) -> int:
         return int(self._ask("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"))
 
