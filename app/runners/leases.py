@@ -214,5 +214,7 @@ def _take_session(database: Database, name: str) -> Iterator[bool]:
 
 
 def _single_connection(database: Database) -> sa.Connection:
-    engine = sa.create_engine(database.engine.url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
+    engine = sa.create_engine(
+        database.engine.url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", connect_args=database.limits
+    )
     return engine.connect()

@@ -18,6 +18,8 @@ from functools import lru_cache
 from types import FrameType
 from typing import TypeVar
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from app.experiments.parcels import pack
 from app.experiments.plan import Kind, Task, plan
 from app.experiments.results import Result
@@ -148,7 +150,8 @@ class Worker:
         self._at_work.add(job)
         try:
             if not self._at_desk.acquire(timeout=_DESK_PATIENCE):
-                self._jobs.hand_back(self._member.id, only={job})
+                with suppress(SQLAlchemyError):  # else it counts as a stray soon
+                    self._jobs.hand_back(self._member.id, only={job})
                 raise HandedBack("two jobs came at once")
             returns = self._member.returns
             try:

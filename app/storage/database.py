@@ -59,8 +59,15 @@ class Database:
             event.listen(self.engine, "connect", _configure_sqlite)
         else:
             self.path = None
+            parsed = parsed.set(drivername="postgresql+psycopg")
+            # What the operator gave in the address goes first.
+            self.limits = {name: value for name, value in _POSTGRES.items() if name not in parsed.query}
             self.engine = sa.create_engine(
-                _patient_url(parsed), pool_size=connections, max_overflow=_POOL - connections, pool_pre_ping=True
+                parsed,
+                pool_size=connections,
+                max_overflow=_POOL - connections,
+                pool_pre_ping=True,
+                connect_args=self.limits,
             )
 
     def close(self) -> None:
@@ -128,12 +135,6 @@ class Database:
 def lock_key(name: str) -> int:
     """The number of a Postgres advisory lock: 64 bits of a name."""
     return int.from_bytes(blake2b(f"valleyscope {name}".encode(), digest_size=8).digest(), signed=True)
-
-
-def _patient_url(url: sa.URL) -> sa.URL:
-    """The address with our time limits; those that the operator gave in it stay."""
-    given = {name: value for name, value in _POSTGRES.items() if name not in url.query}
-    return url.set(drivername="postgresql+psycopg").update_query_dict(given)
 
 
 def _configure_sqlite(connection: Any, _record: Any) -> None:

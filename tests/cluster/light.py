@@ -15,7 +15,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +38,14 @@ LIGHT: dict[str, Any] = {
 _LOOK_SECONDS = 0.4  # as often as a real desk looks
 
 
-@dataclass
 class LightDesk(Desk):
     """Sleeps instead of computing, and returns what somebody else computed."""
 
-    results: dict[str, Result]
-    folder: Path
-    seconds: float
-    warm = True
-    used = False
+    def __init__(self, results: dict[str, Result], folder: Path, seconds: float) -> None:
+        super().__init__("cpu")
+        self.results = results
+        self.folder = folder
+        self.seconds = seconds
 
     def warm_up(self) -> None:
         """There is no child to start."""
