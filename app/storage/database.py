@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import logging
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +26,7 @@ T = TypeVar("T")
 _BUSY_MILLISECONDS = 30_000
 _POOL = 20
 _ALONE_SECONDS = 0.1
+_LONGEST_ALONE_SECONDS = 2.0
 
 _POSTGRES: Mapping[str, str] = {
     "connect_timeout": "5",
@@ -109,8 +111,10 @@ class Database:
                 key = {"key": lock_key(what)}
                 # Not pg_advisory_lock: whoever waits inside it holds a snapshot, DBOS creates indexes concurrently and
                 # waits for all snapshots, and Postgres cannot see that the two wait for each other.
+                delay = _ALONE_SECONDS
                 while not connection.execute(sa.text("SELECT pg_try_advisory_lock(:key)"), key).scalar():
-                    time.sleep(_ALONE_SECONDS)
+                    time.sleep(delay * random.uniform(0.5, 1.0))
+                    delay = min(1.3 * delay, _LONGEST_ALONE_SECONDS)  # a hundred may be waiting for their turn
                 try:
                     yield
                 finally:
