@@ -214,7 +214,7 @@ def _burden(ships: Fleet, seconds: float) -> Burden:
 def main() -> int:
     parser = argparse.ArgumentParser(description="where one Postgres saturates")
     parser.add_argument("--check", action="store_true", help="exit with status 1 where the model misses a measurement")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10, 25, 50], help="workers that are measured")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[10, 25, 50], help="workers that are measured")
     parser.add_argument("--seconds", type=float, default=15.0, help="of each measurement (default 15)")
     options = parser.parse_args()
     costs, measured = measure(options.sizes, options.seconds)

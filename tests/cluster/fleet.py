@@ -19,7 +19,7 @@ import psutil
 import sqlalchemy as sa
 
 from tests.cluster.deployment import HOUSE, Deployment
-from tests.cluster.light import LIGHT, prepare
+from tests.cluster.light import LIGHT, RESULTS, prepare
 from tests.cluster.postgres import Postgres
 
 
@@ -39,7 +39,7 @@ class Fleet:
     def __init__(self, base: Path, *, task_seconds: float, connections: int = 600) -> None:
         self.postgres = Postgres(connections=connections)
         self.deployment = Deployment(self.postgres, base / "home", "fleet", {"VALLEY_MAX_QUEUE": "5000"})
-        self._results = prepare(base / "results")
+        self._folder = base / "results"
         self._task_seconds = task_seconds
         self._processes: list[subprocess.Popen[bytes]] = []
         self._submitted = 0
@@ -53,7 +53,8 @@ class Fleet:
             "VALLEY_DATABASE": self.postgres.url("fleet"),
             "VALLEY_LOG_LEVEL": "ERROR",
         }
-        command = [sys.executable, "-m", "tests.cluster.light", self._results, self._task_seconds, count]
+        results = self._folder / RESULTS if self._folder.exists() else prepare(self._folder)
+        command = [sys.executable, "-m", "tests.cluster.light", results, self._task_seconds, count]
         self._processes.append(subprocess.Popen([*map(str, command)], cwd=HOUSE, env=os.environ | settings))
         self.workers += count
         return self.deployment.until(lambda: len(self.deployment.roster()) == self.workers + 1, 600, "no full fleet")

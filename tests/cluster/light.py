@@ -35,6 +35,7 @@ LIGHT: dict[str, Any] = {
     "points": 3,
 }
 """Two tasks, one after the other."""
+RESULTS = "results.pickle"
 _LOOK_SECONDS = 0.4  # as often as a real desk looks
 
 
@@ -71,7 +72,7 @@ def prepare(folder: Path, spec: dict[str, Any] | None = None) -> Path:
     folder.mkdir()
     (folder / "spec.pickle").write_bytes(pickle.dumps(spec or LIGHT))
     subprocess.run([sys.executable, "-c", script, str(folder)], cwd=HOUSE, check=True)
-    return folder / "results.pickle"
+    return folder / RESULTS
 
 
 def compute(folder: Path) -> None:
@@ -83,7 +84,7 @@ def compute(folder: Path) -> None:
         task.id: perform(Assignment(task, spec, folder, None, {}), lambda *_: None, lambda: False)
         for task in plan(spec)
     }
-    (folder / "results.pickle").write_bytes(pickle.dumps(found))
+    (folder / RESULTS).write_bytes(pickle.dumps(found))
 
 
 def work(file: Path, seconds: float) -> None:

@@ -11,7 +11,7 @@ import random
 import statistics
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,7 @@ class Load:
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
         self.reference = self.submit("reference")
-        self.deployment.until(lambda: self.state(self.reference) in FINAL, 400, "the undisturbed run does not end")
+        self.deployment.until(lambda: self.state(self.reference) in FINAL, 900, "the undisturbed run does not end")
         assert deployment.experiment(self.reference)["error"] is None
         self.disturbed: list[str] = []
 
@@ -97,17 +97,19 @@ class Load:
 
     def finish(self) -> None:
         for experiment in self.disturbed:
-            self.deployment.until(lambda one=experiment: self.state(one) in FINAL, 400, f"{experiment} does not end")
+            self.deployment.until(lambda one=experiment: self.state(one) in FINAL, 900, f"{experiment} does not end")
 
 
-def endure(deployment: Deployment, kinds: Sequence[str], chance: random.Random) -> list[Outcome]:
+def endure(
+    deployment: Deployment, kinds: Sequence[str], chance: random.Random, tell: Callable[[str], None] = print
+) -> list[Outcome]:
     load = Load(deployment)
     saboteur = Saboteur(deployment, chance, LEASE_SECONDS)
     for kind in kinds:
         load.keep_up()
         time.sleep(chance.uniform(0.0, 1.5))
         outcome = saboteur.strike(kind)
-        print(f"{kind}: {outcome.seconds:.1f} s for {outcome.touched} tasks", flush=True)
+        tell(f"{kind}: {outcome.seconds:.1f} s for {outcome.touched} tasks")
     load.finish()
     assert len(set(load.disturbed)) == len(load.disturbed)
     for experiment in load.disturbed:
@@ -160,9 +162,12 @@ def test_experiments_survive_sixty_random_faults(deployment: Deployment, capsys:
     kinds = [kind for kind, count in LONG.items() for _ in range(count)]
     assert len(kinds) >= 60
     chance.shuffle(kinds)
-    with capsys.disabled():
-        print(f"\nDRILL_SEED={seed}, {len(kinds)} faults", flush=True)
-    outcomes = endure(deployment, kinds, chance)
-    with capsys.disabled():
-        print(table(outcomes))
+
+    def tell(words: str) -> None:
+        with capsys.disabled():
+            print(words, flush=True)
+
+    tell(f"\nDRILL_SEED={seed}, {len(kinds)} faults")
+    outcomes = endure(deployment, kinds, chance, tell)
+    tell(table(outcomes))
     assert len(outcomes) == len(kinds)
