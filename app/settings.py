@@ -75,6 +75,9 @@ class Settings(BaseSettings):
     max_uploads: int = Field(200, ge=0, description="most uploaded checkpoints that are kept")
     key_failures: int = Field(10, ge=1, description="wrong keys a minute from one address before it has to wait")
 
+    lease_seconds: float = Field(15.0, ge=5, description="silence after which Postgres takes a process for dead")
+    stall_seconds: float = Field(120.0, ge=5, description="silence after which the process of a task is replaced")
+
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="what the service logs")
     log_format: Literal["json", "text"] = Field("json", description="json for machines, text for people")
 

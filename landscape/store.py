@@ -17,10 +17,10 @@ it at any time, also after the writer was killed. Layout of format version 1:
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ from landscape.records import MinimumRecord, PathRecord, PlaneRecord
 
 FORMAT: Final = "valleyscope-landscape"
 VERSION: Final = 1
+_images: Final = count()
 
 
 class NotALandscape(ValueError):
@@ -100,10 +101,9 @@ class Landscape:
 def _image(landscape: Landscape) -> bytes:
     """The bytes of the HDF5 file, made in memory: HDF5 itself never touches the disk.
 
-    Under a name of its own, since HDF5 takes two files of one name for the same, and several threads may save at once.
+    HDF5 tells files in memory apart by their names, so each has its own: threads save different landscapes at once.
     """
-    unique = f"landscape-{uuid.uuid4().hex}.h5"
-    with h5py.File(unique, "w", driver="core", backing_store=False, track_order=True) as file:
+    with h5py.File(f"landscape-{next(_images)}.h5", "w", driver="core", backing_store=False, track_order=True) as file:
         file.attrs["format"] = FORMAT
         file.attrs["version"] = VERSION
         for name in ("name", "created", "updated"):

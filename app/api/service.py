@@ -15,9 +15,9 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from app.experiments.experiment import LANDSCAPE
 from app.experiments.spec import Spec
 from app.runners.conductor import Stage, conduct
-from app.runners.jobs import CONDUCTED_AT_ONCE, CONTROL, LARGEST_PRIORITY, Jobs, experiment_job
+from app.runners.jobs import CONDUCTED_AT_ONCE, CONTROL, LARGEST_PRIORITY, Jobs, conducted_at_once, experiment_job
 from app.runners.reaper import Reaper, Strays
-from app.runners.roster import Member, WorkerRow, worker_rows
+from app.runners.roster import Member, WorkerRow, process_ids, worker_rows
 from app.runners.upkeep import Upkeep
 from app.settings import Settings
 from app.storage.catalogue import ACTIVE, Catalogue, ExperimentRow, Page, State, WrongState
@@ -43,12 +43,14 @@ Uploads = list[CheckpointRow]
 DEFAULT_PRIORITY = 100
 _STOP_PATIENCE = 10.0
 _GREET_SECONDS = 10.0
+_PACE_SECONDS = 5.0
 
 
 class Service:
     """Opened once in the API process: conducts experiments, and answers whoever asks about them."""
 
     def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._storage = Storage(settings.home)
         self._database = Database(settings.database)
         self._catalogue = Catalogue(self._database)
@@ -58,6 +60,7 @@ class Service:
         self._lock = threading.Lock()
         self._conducting: dict[str, str] = {}
         self._starting = 0
+        self._most = CONDUCTED_AT_ONCE
 
     def start(self) -> None:
         """Take part in the work. Raises what makes that impossible: a folder or a database that cannot be written."""
@@ -65,7 +68,7 @@ class Service:
         with self._database.alone("start"):
             migrate(self._database)
             self._checkpoints.sweep()
-            self._member = Member(self._database, "api")
+            self._member = Member(self._database, "api", lease_seconds=self._settings.lease_seconds)
             self._pump = Pump(self._database)
             self._jobs = Jobs(self._database, self._member.id, CONTROL, self._conduct)
             self._stage = Stage(
@@ -148,7 +151,7 @@ class Service:
 
     def retry(self, experiment: str) -> ExperimentRow:
         """Run an experiment again that failed, was cancelled, or lost files; it goes on from what it has."""
-        direct = self._reserve()
+        direct = self._reserve(DEFAULT_PRIORITY)
         try:
             with self._database.write(durable=True) as connection:
                 row = self._catalogue.find(connection, experiment, change=True)
@@ -239,7 +242,7 @@ class Service:
         self._checkpoints.remove(identifier)
 
     def _submit(self, spec: Spec, key: str | None, priority: int) -> ExperimentRow:
-        direct = self._reserve()
+        direct = self._reserve(priority)
         try:
             with self._database.write(durable=True) as connection:
                 if key is not None:
@@ -272,10 +275,11 @@ class Service:
         except SQLAlchemyError as error:
             log.warning("starting is put off: %s", reason(error), extra={"experiment": row.id})
 
-    def _reserve(self) -> bool:
-        """Whether there is room to conduct one more experiment here and now."""
+    def _reserve(self, priority: int) -> bool:
+        """Whether there is room to conduct one more experiment here and now; some is left for the urgent ones."""
         with self._lock:
-            room = len(self._conducting) + self._starting < CONDUCTED_AT_ONCE and not self._stopping.is_set()
+            most = self._most + (CONDUCTED_AT_ONCE if priority < DEFAULT_PRIORITY else 0)
+            room = len(self._conducting) + self._starting < most and not self._stopping.is_set()
             self._starting += room
             return room
 
@@ -290,18 +294,21 @@ class Service:
             first = len(self._conducting) == 1
         try:
             if first:
-                self._hurry(True)
+                self._set_pace()
             conduct(self._stage, experiment, run)
         finally:
             with self._lock:
                 del self._conducting[job]
                 last = not self._conducting
             if last and not self._stopping.is_set():
-                self._hurry(False)
+                self._set_pace()
 
-    def _hurry(self, busy: bool) -> None:
+    def _set_pace(self) -> None:
         try:
-            self._jobs.hurry(busy)
+            with self._database.read() as connection:
+                workers = len(process_ids(connection, "worker"))
+            self._most = conducted_at_once(workers)
+            self._jobs.pace(busy=bool(self._conducting), workers=workers)
         except Exception as error:  # only a matter of speed
             log.warning("the pace of workers could not be set: %s", error)
 
@@ -310,11 +317,14 @@ class Service:
             return set(self._conducting.values())
 
     def _watch(self) -> None:
-        """Now and then: look for lost jobs, and say that this process is there."""
+        """Now and then: look for lost jobs, set the pace of the workers that there are, and say that one is here."""
         strays = Strays(self._jobs, self._member.id, lambda: set(self._conducting))
-        greeted = time.monotonic()
+        greeted = paced = time.monotonic()
         while not self._stopping.wait(1.0):
             strays.look()
+            if time.monotonic() - paced > _PACE_SECONDS:
+                paced = time.monotonic()
+                self._set_pace()
             if time.monotonic() - greeted > _GREET_SECONDS:
                 greeted = time.monotonic()
                 try:

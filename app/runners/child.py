@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
@@ -66,7 +67,14 @@ class Failed:
 
 _UNFORESEEN = frozenset({"RuntimeError", "TypeError", "KeyError", "AttributeError", "AssertionError", "IndexError"})
 
-Message = Advance | Finished | Failed
+
+@dataclass(frozen=True)
+class Beat:
+    """A sign of life between other messages: a child that is stopped or stuck sends none."""
+
+
+Message = Advance | Beat | Finished | Failed
+BEAT_SECONDS = 2.0
 
 
 class Child:
@@ -104,6 +112,21 @@ def _serve(connection: Connection, threads: int, device: str) -> None:
     """The child: takes assignments until its parent is gone."""
     os.environ.update(environment_of(device))  # before torch starts, which looks at it once
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    sending = threading.Lock()
+    busy = threading.Event()
+    busy.set()  # with loading libraries, which may take long
+
+    def send(message: Message) -> None:
+        with sending:
+            connection.send(message)
+
+    def beat() -> None:
+        with suppress(OSError):
+            while busy.wait():
+                send(Beat())
+                time.sleep(BEAT_SECONDS)
+
+    threading.Thread(target=beat, name="beat", daemon=True).start()
     import torch
 
     from app.experiments.processor import claim
@@ -112,14 +135,10 @@ def _serve(connection: Connection, threads: int, device: str) -> None:
     torch.set_num_threads(threads)
     claim(device)
     inbox = _Inbox(connection)
-    sending = threading.Lock()
-
-    def send(message: Message) -> None:
-        with sending:
-            connection.send(message)
-
     while True:
+        busy.clear()
         assignment = inbox.take()
+        busy.set()
         try:
             result = perform(assignment, lambda share, details: send(Advance(share, details)), inbox.cancelled.is_set)
             send(Finished(result))

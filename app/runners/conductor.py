@@ -34,6 +34,7 @@ T = TypeVar("T")
 
 _REPORT_SECONDS = 1.0
 _LOOK_SECONDS = 1.0
+_IDLE_LOOK_SECONDS = 5.0
 _SEARCH_SECONDS = 10.0
 _BUSY_PATIENCE = 10.0
 _DRAIN_PATIENCE = 10.0
@@ -88,6 +89,7 @@ class Conductor:
         self._lost: set[str] = set()
         self._searched = time.monotonic()
         self._reported = 0.0
+        self._idle = False
 
     def conduct(self) -> None:
         extra = {"experiment": self._row.id}
@@ -149,6 +151,7 @@ class Conductor:
                 if task.id not in under_way and task.id not in waiting
             ]
             self._give_up_lost(under_way)
+            self._idle = not any(found.running for found in under_way.values())
             room = max(_WINDOW, 2 * len(self._workers())) - sum(not found.running for found in under_way.values())
             chosen = ready[: max(0, room)]
             if chosen:
@@ -211,10 +214,10 @@ class Conductor:
             raise Halted
 
     def _wait(self) -> None:
-        """Until a task has ended, or it is time to look around."""
-        deadline = time.monotonic() + _LOOK_SECONDS
+        """Until a task has ended, or it is time to look around: seldom while all tasks wait for a worker."""
+        deadline = time.monotonic() + (_IDLE_LOOK_SECONDS if self._idle else _LOOK_SECONDS)
         while (left := deadline - time.monotonic()) > 0 and not self._stage.stopping.is_set():
-            found = self._stage.pump.wait(self._row.id, self._seen, left)
+            found = self._stage.pump.wait(self._row.id, self._seen, min(left, _LOOK_SECONDS))
             if found:
                 self._seen = found[-1].id
                 if any(_matters(event) for event in found):

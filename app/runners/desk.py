@@ -13,6 +13,9 @@ log = logging.getLogger(__name__)
 
 _HEAR_SECONDS = 0.1
 _LOOK_SECONDS = 0.4
+_LONGEST_WAIT = 1.0
+STALL_SECONDS = 120.0
+"""A child that gives no sign of life for so long is stuck, and is replaced."""
 
 
 class TaskFailed(Exception):
@@ -30,8 +33,10 @@ class Interrupted(Exception):
 class Desk:
     """Keeps a child warm, gives it tasks, and replaces it when it dies or does not listen."""
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, *, stall_seconds: float = STALL_SECONDS) -> None:
         self._device = device
+        self._stall_seconds = stall_seconds
+        self._silence = 0.0
         self._child: Child | None = None
         self.used = False
 
@@ -71,12 +76,16 @@ class Desk:
         except OSError:
             raise self._bury() from None
         looked = time.monotonic()
+        self._silence = 0.0
         while True:
             message = self._receive(_HEAR_SECONDS)
             if isinstance(message, Advance):
                 hear(message)
-            elif message is not None:
+            elif isinstance(message, Finished | Failed):
                 return _result(message)
+            elif self._silence > self._stall_seconds:
+                log.warning("the child process gives no sign of life for %.0f s and is replaced", self._silence)
+                raise self._bury()
             if time.monotonic() - looked >= _LOOK_SECONDS:
                 patience = look()
                 looked = time.monotonic()
@@ -85,10 +94,14 @@ class Desk:
 
     def _receive(self, timeout: float) -> Message | None:
         assert self._child is not None
+        began = time.monotonic()
         try:
             if not self._child.connection.poll(timeout):
+                # While this process itself was stopped, nobody could hear the child.
+                self._silence += min(time.monotonic() - began, _LONGEST_WAIT)
                 return None
             message: Message = self._child.connection.recv()
+            self._silence = 0.0
             return message
         except (EOFError, OSError):
             raise self._bury() from None

@@ -14,6 +14,9 @@ from typing import Literal
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig, EnqueueOptions, SetWorkflowID
+from dbos._core import execute_dequeued_workflow
+from dbos._dbos import _get_dbos_instance
+from dbos._utils import generate_uuid
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.storage.database import Database
@@ -24,7 +27,7 @@ log = logging.getLogger(__name__)
 CONTROL = "control"
 GPU = "gpu"
 CONDUCTED_AT_ONCE = 8
-"""Experiments that one API process conducts side by side; later ones wait in `control`."""
+"""Experiments that one API process conducts side by side, or two a worker where there are more; later ones wait."""
 LARGEST_PRIORITY = 200
 
 GENERATION = 1
@@ -35,6 +38,8 @@ _APPLICATION = "valleyscope"
 _CONTROL_POLL_SECONDS = 1.0  # a submitted experiment is started at once where there is room
 _IDLE_POLL_SECONDS = 0.35
 _BUSY_POLL_SECONDS = 0.08
+_POLLS_A_SECOND = 50.0  # of all workers together, so that many of them ask Postgres no more than a few do
+_LONGEST_POLL_SECONDS = 5.0
 
 Duty = Callable[..., None]
 _duties: dict[str, Duty] = {}
@@ -79,6 +84,17 @@ def task_job(experiment: str, task: str, issue: int) -> str:
 def task_priority(experiment_priority: int, number: int, stage: int) -> int:
     """The place of a task in the queue, the lowest first: by wish, then earlier experiments, then earlier stages."""
     return 1 + (experiment_priority * 100_000 + number % 100_000) * 100 + min(stage, 99)
+
+
+def conducted_at_once(workers: int) -> int:
+    """How many experiments an API process conducts side by side: enough to keep all workers busy with small ones."""
+    return max(CONDUCTED_AT_ONCE, 2 * workers)
+
+
+def poll_seconds(*, busy: bool, workers: int) -> float:
+    """How long a worker waits between two looks into its queue."""
+    shared = min(workers / _POLLS_A_SECOND, _LONGEST_POLL_SECONDS)
+    return max(shared, _BUSY_POLL_SECONDS if busy else _IDLE_POLL_SECONDS)
 
 
 class Jobs:
@@ -147,12 +163,36 @@ class Jobs:
         self.client.destroy()
         self._client = None
 
-    def hurry(self, busy: bool) -> None:
-        """Let workers look into their queue often while there is work, and seldom while there is none."""
-        queue = DBOS.retrieve_queue(GPU)
-        wanted = _BUSY_POLL_SECONDS if busy else _IDLE_POLL_SECONDS
-        if queue is not None and queue.polling_interval_sec != wanted:
-            queue.set_polling_interval_sec(wanted)
+    def pace(self, *, busy: bool, workers: int) -> None:
+        """Let workers look into their queue often while there is work, and the more seldom the more they are.
+
+        Whoever ends a task looks at once (`take_next`), so this is about idle workers: of many, one looks soon.
+        """
+        interval = poll_seconds(busy=busy, workers=workers)
+        for name, change in (
+            (GPU, {"polling_interval_sec": interval}),
+            (CONTROL, {"worker_concurrency": conducted_at_once(workers)}),
+        ):
+            queue = DBOS.retrieve_queue(name)
+            for field, wanted in change.items():
+                if queue is not None and getattr(queue, field) != wanted:
+                    getattr(queue, f"set_{field}")(wanted)
+
+    def take_next(self) -> None:
+        """Take a job from the queue now, if there is one, rather than when DBOS looks into it the next time.
+
+        DBOS offers no call for this, so these are the ones that its own poller makes.
+        """
+        dbos = _get_dbos_instance()
+        queue = dbos._sys_db.get_queue(self._listens_to)
+        if queue is None:
+            return
+        token = generate_uuid()
+        chosen, _ = dbos._sys_db.start_queued_workflows(
+            queue, self._process, _format(GENERATION), None, owner_xid=token
+        )
+        for status in dbos._sys_db.get_workflow_statuses(chosen) if chosen else ():
+            execute_dequeued_workflow(dbos, status, token)
 
     def enqueue_experiment(self, connection: sa.Connection, experiment: str, run: int, priority: int) -> None:
         self._enqueue(connection, "experiment", CONTROL, experiment_job(experiment, run), priority + 1, experiment, run)

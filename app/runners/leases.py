@@ -1,7 +1,9 @@
 """Leases: what a living process holds, and loses by dying, however it dies.
 
 Beside SQLite a lease is a flock on a file, which the kernel drops with its owner, also when the owner is merely
-stopped for a while. In Postgres it is an advisory lock of a session that is used for nothing else.
+stopped for a while. In Postgres it is an advisory lock of a session that is used for nothing else; the server ends
+the session, and with it the lease, when it has heard nothing on it for a while. So a machine that vanishes, a wire
+that is cut and a process that is stopped for long all lose their lease, by the clock of the server alone.
 """
 
 from __future__ import annotations
@@ -9,9 +11,10 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import select
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -24,8 +27,11 @@ from app.storage.database import Database, lock_key
 log = logging.getLogger(__name__)
 
 _FOLDER = "leases"
-_REACQUIRE_SECONDS = 0.5
+LEASE_SECONDS = 15.0
+"""For so long a process may be silent before the server gives its lease up."""
+_LOOK_SECONDS = 0.25
 _SETTLING_SECONDS = 4.0
+_BEATS = 6  # signs of life in the time of a lease
 
 
 class Lease(Protocol):
@@ -42,11 +48,16 @@ class Lease(Protocol):
     def release(self) -> None: ...
 
 
-def hold_lease(database: Database, name: str) -> Lease:
-    """Take the lease of this process; names are unique to a start, so nobody else wants it."""
+def hold_lease(
+    database: Database, name: str, *, seconds: float = LEASE_SECONDS, back: Callable[[], None] = lambda: None
+) -> Lease:
+    """Take the lease of this process; names are unique to a start, so nobody else wants it.
+
+    `back` is called when a lease that was lost is held again, for in between others may have buried this process.
+    """
     if database.path is not None:
         return _FileLease(_file(database.path, name))
-    return _SessionLease(database, name)
+    return _SessionLease(database, name, seconds, back)
 
 
 @contextmanager
@@ -58,6 +69,24 @@ def take_lease(database: Database, name: str) -> Iterator[bool]:
     else:
         with _take_session(database, name) as taken:
             yield taken
+
+
+def free_leases(database: Database, names: Sequence[str]) -> list[str]:
+    """Those of the names whose lease nobody holds at this moment: one question, however many there are."""
+    if database.path is not None:
+        found = []
+        for name in names:
+            with _take_file(_file(database.path, name)) as free:
+                if free:
+                    found.append(name)
+        return found
+    held = sa.text(
+        "SELECT (classid::bigint << 32) | objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND granted "
+        "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
+    with database.read() as connection:
+        keys = set(connection.execute(held).scalars())
+    return [name for name in names if lock_key(name) not in keys]
 
 
 def forget_lease(database: Database, name: str) -> None:
@@ -105,9 +134,11 @@ def _take_file(path: Path) -> Iterator[bool]:
 class _SessionLease:
     """An advisory lock, taken again in a thread whenever the server drops the session."""
 
-    def __init__(self, database: Database, name: str) -> None:
+    def __init__(self, database: Database, name: str, seconds: float, back: Callable[[], None]) -> None:
         self._database = database
         self._key = {"key": lock_key(name)}
+        self._seconds = seconds
+        self._back = back
         self._released = threading.Event()
         self._since = time.monotonic()
         self._connection: sa.Connection | None = self._acquire()
@@ -130,6 +161,7 @@ class _SessionLease:
         # Its own connection, not one of the pool: a pool may recycle it and with it the lock.
         connection = _single_connection(self._database)
         try:
+            connection.execute(sa.text(f"SET idle_session_timeout = {int(1000 * self._seconds)}"))
             while not connection.execute(sa.text("SELECT pg_try_advisory_lock(:key)"), self._key).scalar():
                 if self._released.wait(0.1):  # somebody tries whether we are dead, and lets go again
                     break
@@ -140,11 +172,15 @@ class _SessionLease:
         return connection
 
     def _keep(self) -> None:
-        while not self._released.wait(_REACQUIRE_SECONDS):
+        beaten = time.monotonic()
+        while not self._released.wait(_LOOK_SECONDS):
+            due = time.monotonic() - beaten >= self._seconds / _BEATS
             try:
                 if self._connection is None:
                     self._connection = self._acquire()
-                else:
+                    self._back()
+                elif due or _has_news(self._connection):
+                    beaten = time.monotonic()
                     self._connection.execute(sa.text("SELECT 1"))
             except SQLAlchemyError as error:
                 log.warning("the lease was lost with the connection (%s); taking it again", error)
@@ -156,6 +192,13 @@ class _SessionLease:
                 self._connection.invalidate()
                 self._connection.close()
             self._connection = None
+
+
+def _has_news(connection: sa.Connection) -> bool:
+    """Whether the server sent something without being asked: that it ended the session. Costs it nothing to ask."""
+    poll = select.poll()
+    poll.register(connection.connection.dbapi_connection.fileno(), select.POLLIN)  # type: ignore[union-attr]
+    return bool(poll.poll(0))
 
 
 @contextmanager
@@ -171,5 +214,7 @@ def _take_session(database: Database, name: str) -> Iterator[bool]:
 
 
 def _single_connection(database: Database) -> sa.Connection:
-    engine = sa.create_engine(database.engine.url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
+    engine = sa.create_engine(
+        database.engine.url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", connect_args=database.limits
+    )
     return engine.connect()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.runners.jobs import Jobs
-from app.runners.leases import forget_lease, take_lease
+from app.runners.leases import forget_lease, free_leases, take_lease
 from app.runners.roster import Member, process_ids, strike
 from app.storage.database import Database
 from app.storage.obstacles import reason
@@ -42,21 +42,20 @@ class Reaper:
         self._thread.join()
 
     def look(self) -> None:
-        """One round. While our own lease is fresh nobody is suspected: the database may just have come back."""
-        if not self._member.lease.settled:
+        """One round. While our own lease is gone or fresh nobody is suspected: the database may just have come back."""
+        with self._database.read() as connection:
+            everyone = {*process_ids(connection), self._member.id}
+        free = free_leases(self._database, sorted(everyone))
+        if self._member.id in free or not self._member.lease.settled:
             self._suspected.clear()
             return
-        with self._database.read() as connection:
-            others = [process for process in process_ids(connection) if process != self._member.id]
-        self._suspected = {process: since for process, since in self._suspected.items() if process in others}
-        for process in others:
-            with take_lease(self._database, process) as free:
-                if not free:
-                    self._suspected.pop(process, None)
-                    continue
-                now = time.monotonic()
-                if now - self._suspected.setdefault(process, now) >= GRACE_SECONDS:
-                    # The lease is held meanwhile, so its owner cannot come back between the two.
+        now = time.monotonic()
+        self._suspected = {name: self._suspected.get(name, now) for name in free}
+        for process, since in list(self._suspected.items()):
+            if now - since < GRACE_SECONDS:
+                continue
+            with take_lease(self._database, process) as taken:
+                if taken:  # and held meanwhile, so that its owner cannot come back between the two
                     self._bury(process)
 
     def _bury(self, process: str) -> None:

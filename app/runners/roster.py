@@ -15,7 +15,7 @@ from typing import Literal
 import sqlalchemy as sa
 
 from app.runners.devices import Memory
-from app.runners.leases import Lease, hold_lease
+from app.runners.leases import LEASE_SECONDS, Lease, hold_lease
 from app.storage.database import Database, Stopped
 from app.storage.tables import processes, tasks
 
@@ -45,33 +45,36 @@ class WorkerRow:
 class Member:
     """This process on the roster. Its id is new at every start, so that nobody is taken for one who died."""
 
-    def __init__(self, database: Database, role: Role, device: str = "-", device_name: str | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        role: Role,
+        device: str = "-",
+        device_name: str | None = None,
+        *,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> None:
         self.id = f"{role}-{os.getpid()}-{secrets.token_hex(6)}"
         self.role = role
+        self.returns = 0
+        """How often this process was taken for dead, and came back to find its work given to others."""
         self._database = database
+        self._entry = {
+            "id": self.id,
+            "role": role,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "device": device,
+            "device_name": device_name,
+            "started": time.time(),
+        }
         # The lease first: whoever is on the roster without one is dead.
-        self.lease: Lease = hold_lease(database, self.id)
+        self.lease: Lease = hold_lease(database, self.id, seconds=lease_seconds, back=self._come_back)
         try:
-            self._sign_on(device, device_name)
+            self._sign_on()
         except BaseException:
             self.lease.release()
             raise
-
-    def _sign_on(self, device: str, device_name: str | None) -> None:
-        now = time.time()
-        with self._database.write() as connection:
-            connection.execute(
-                processes.insert().values(
-                    id=self.id,
-                    role=self.role,
-                    host=socket.gethostname(),
-                    pid=os.getpid(),
-                    device=device,
-                    device_name=device_name,
-                    started=now,
-                    seen=now,
-                )
-            )
 
     def greet(self, memory: Memory | None = None) -> None:
         """Say that this process was there just now, and its memory: for people, nothing depends on it."""
@@ -80,6 +83,19 @@ class Member:
             values |= {"memory_used": memory.used, "memory_total": memory.total}
         with self._database.write() as connection:
             connection.execute(processes.update().where(processes.c.id == self.id).values(values))
+
+    def _sign_on(self) -> None:
+        with self._database.write() as connection:
+            connection.execute(processes.insert().values({**self._entry, "seen": time.time()}))
+
+    def _come_back(self) -> None:
+        """Be on the roster again after having been taken for dead: whoever is not on it is never missed."""
+        with self._database.read() as connection:
+            known = self.id in process_ids(connection)
+        if not known:
+            self._sign_on()
+            self.returns += 1
+            log.warning("this process was silent for so long that its work was given to others; it is back")
 
     def leave(self, stopping: threading.Event) -> None:
         """Sign off, after all work was handed back. Where the database refuses, others see it by the lease."""

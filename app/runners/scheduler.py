@@ -163,5 +163,5 @@ class Scheduler:
                     message = worker.child.connection.recv()
                 except (EOFError, OSError):
                     break
-                if not isinstance(message, Advance):
+                if isinstance(message, Finished | Failed):
                     worker.task = None

@@ -18,6 +18,8 @@ from functools import lru_cache
 from types import FrameType
 from typing import TypeVar
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from app.experiments.parcels import pack
 from app.experiments.plan import Kind, Task, plan
 from app.experiments.results import Result
@@ -44,9 +46,11 @@ T = TypeVar("T")
 NICENESS = 10
 _CANCEL_PATIENCE = 1.0
 _LEAVE_PATIENCE = 8.0
+_DESK_PATIENCE = 2.0
 _FRESH_SECONDS = 60.0
 _WARM_SECONDS = 900.0
 _GREET_SECONDS = 10.0
+_CONNECTIONS = 2  # that are kept open, beside that of the lease: Postgres pays for each, and there may be many workers
 
 
 def run_worker(settings: Settings, *, device: str | None = None) -> None:
@@ -88,11 +92,12 @@ class Worker:
         self._storage = Storage(settings.home)
         self._device = device
         self._claim: Claim | None = None
-        self._desk = Desk(device)
+        self._desk = Desk(device, stall_seconds=settings.stall_seconds)
         self._at_desk = threading.Lock()
         self._at_work: set[str] = set()
         self._idle_since = time.monotonic()
-        self._database = Database(settings.database)
+        self._free = threading.Event()
+        self._database = Database(settings.database, connections=_CONNECTIONS)
         self._ledger = Ledger(self._database)
 
     def run(self) -> None:
@@ -109,12 +114,16 @@ class Worker:
             self._desk.warm_up()
         self._greet()
         greeted = time.monotonic()
+        fetching = threading.Thread(target=self._fetch, name="fetching", daemon=True)
+        fetching.start()
         while not self.stopping.wait(1.0):
             strays.look()
             self._rest()
             if time.monotonic() - greeted > _GREET_SECONDS:
                 greeted = time.monotonic()
                 self._greet()
+        self._free.set()
+        fetching.join()
         self._leave()
 
     def _join(self) -> None:
@@ -123,8 +132,10 @@ class Worker:
             migrate(self._database)
             if self._device == ANY_GPU:
                 self._claim = claim_gpu(self._database)
-                self._device, self._desk = self._claim.shown, Desk(self._claim.pinned)
-            member = Member(self._database, "worker", self._device, describe(self._device))
+                self._device = self._claim.shown
+                self._desk = Desk(self._claim.pinned, stall_seconds=self._settings.stall_seconds)
+            lease = self._settings.lease_seconds
+            member = Member(self._database, "worker", self._device, describe(self._device), lease_seconds=lease)
             jobs = Jobs(self._database, member.id, GPU, self.perform)
             self._member, self._jobs = member, jobs  # before jobs start: the first may come at once
             try:
@@ -138,13 +149,32 @@ class Worker:
         job = task_job(experiment, name, issue)
         self._at_work.add(job)
         try:
-            with self._at_desk:
+            if not self._at_desk.acquire(timeout=_DESK_PATIENCE):
+                with suppress(SQLAlchemyError):  # else it counts as a stray soon
+                    self._jobs.hand_back(self._member.id, only={job})
+                raise HandedBack("two jobs came at once")
+            returns = self._member.returns
+            try:
                 self._perform(experiment, name, issue)
+            finally:
+                self._at_desk.release()
+                self._free.set()
+            if self._member.returns != returns:
+                raise HandedBack("others have the job")  # DBOS would wait here until they are done with it
         except Stopped as error:
             raise HandedBack(str(error)) from error
         finally:
             self._at_work.discard(job)
             self._idle_since = time.monotonic()
+
+    def _fetch(self) -> None:
+        """Whenever a task has ended, take the next one at once."""
+        while self._free.wait() and not self.stopping.is_set():
+            self._free.clear()
+            try:
+                self._jobs.take_next()
+            except Exception as error:  # only a matter of speed: DBOS looks into the queue by itself, too
+                log.warning("the next task could not be fetched at once: %s", error)
 
     def _perform(self, experiment: str, name: str, issue: int) -> None:
         if self.stopping.is_set():
@@ -183,6 +213,7 @@ class Worker:
                 log.info("task done", extra=extra | {"seconds": round(seconds, 3)})
             else:
                 log.warning("the task was taken from this worker meanwhile", extra=extra)
+                raise HandedBack("others have the job")
 
     def _compute(self, experiment: str, spec: Spec, task: Task) -> tuple[Result, Found]:
         """The result of a task, and the events that were not passed on yet."""

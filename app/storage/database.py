@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import logging
+import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -25,6 +26,19 @@ T = TypeVar("T")
 _BUSY_MILLISECONDS = 30_000
 _POOL = 20
 _ALONE_SECONDS = 0.1
+_LONGEST_ALONE_SECONDS = 2.0
+
+_POSTGRES: Mapping[str, str] = {
+    "connect_timeout": "5",
+    # A machine that vanishes, or a wire that is cut, says nothing: both ends give a silent peer up by themselves.
+    "keepalives_idle": "5",
+    "keepalives_interval": "3",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "15000",
+    "options": "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3 "
+    # A process that is stopped in the middle of a transaction must not keep its locks from all the others.
+    "-c tcp_user_timeout=15s -c idle_in_transaction_session_timeout=10s",
+}
 
 
 class Stopped(RuntimeError):
@@ -34,7 +48,8 @@ class Stopped(RuntimeError):
 class Database:
     """An engine with the settings that both kinds of database need, and transactions on it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, connections: int = _POOL) -> None:
+        """`connections` of Postgres are kept open; more are made for as long as they are needed."""
         parsed = sa.make_url(url)
         self.sqlite = parsed.get_backend_name() == "sqlite"
         if self.sqlite:
@@ -47,7 +62,15 @@ class Database:
         else:
             self.path = None
             parsed = parsed.set(drivername="postgresql+psycopg")
-            self.engine = sa.create_engine(parsed, pool_size=_POOL, max_overflow=0, pool_pre_ping=True)
+            # What the operator gave in the address goes first.
+            self.limits = {name: value for name, value in _POSTGRES.items() if name not in parsed.query}
+            self.engine = sa.create_engine(
+                parsed,
+                pool_size=connections,
+                max_overflow=_POOL - connections,
+                pool_pre_ping=True,
+                connect_args=self.limits,
+            )
 
     def close(self) -> None:
         self.engine.dispose()
@@ -88,8 +111,10 @@ class Database:
                 key = {"key": lock_key(what)}
                 # Not pg_advisory_lock: whoever waits inside it holds a snapshot, DBOS creates indexes concurrently and
                 # waits for all snapshots, and Postgres cannot see that the two wait for each other.
+                delay = _ALONE_SECONDS
                 while not connection.execute(sa.text("SELECT pg_try_advisory_lock(:key)"), key).scalar():
-                    time.sleep(_ALONE_SECONDS)
+                    time.sleep(delay * random.uniform(0.5, 1.0))
+                    delay = min(1.3 * delay, _LONGEST_ALONE_SECONDS)  # a hundred may be waiting for their turn
                 try:
                     yield
                 finally:

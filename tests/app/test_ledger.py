@@ -71,6 +71,18 @@ def test_a_task_and_its_job_enter_the_queue_together(bench: Bench) -> None:
     assert [row.task for row in bench.ledger.queue()] == ["train:sgd", "surface:valley:3"]
 
 
+def test_a_result_is_not_lost_by_issuing_its_task_again(bench: Bench) -> None:
+    bench.issue(TRAIN)
+    bench.issue(TRAIN)
+    bench.begin("a")
+    bench.issue(TRAIN)
+    assert bench.row().owner == "a"
+    assert bench.ledger.complete(bench.experiment, "train:sgd", "a", b"parcel", 1.0, [])
+    bench.issue(TRAIN)
+    row = bench.row()
+    assert (row.state, row.issue, row.attempts, row.result) == ("done", 1, 1, b"parcel")
+
+
 def test_an_experiment_runs_from_its_first_task_on(bench: Bench) -> None:
     catalogue = Catalogue(bench.database)
     bench.issue(TRAIN)

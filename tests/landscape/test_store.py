@@ -166,6 +166,18 @@ def test_many_writers_at_once_leave_one_whole_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_threads_save_different_landscapes_at_once(tmp_path: Path) -> None:
+    def save(number: int) -> None:
+        landscape = cases.landscape(9)
+        landscape.name = f"number {number}"
+        for _ in range(20):
+            landscape.save(tmp_path / f"{number}.h5")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(save, range(4)))
+    assert [Landscape.open(tmp_path / f"{number}.h5").name for number in range(4)] == [f"number {n}" for n in range(4)]
+
+
 @pytest.mark.parametrize("share", [0.0, 0.0001, 0.1, 0.5, 0.9, 0.999])
 def test_truncated_file_is_refused_by_name(saved: Path, share: float) -> None:
     content = saved.read_bytes()

@@ -1,0 +1,192 @@
+"""How the service scales: tiles over two workers, the cost of the queue, and a thousand experiments on fifty workers.
+
+    python benchmarks/scale.py            # figures beside their limits
+    python benchmarks/scale.py --check    # the same, and exit status 1 where one misses its limit
+
+Everything runs on a real Postgres. Tiles of two seconds sleep, so that the wall clock tells what the queue adds even
+where the processor is busy with something else; tiles that compute are normalised: for the wall seconds of a tile its
+CPU seconds are put, which is what it would take on a core of its own. The fifty workers are light: the real loop of a
+worker, forked from one process, whose tasks sleep for ten seconds and return results that were computed before.
+Submission to start is that of urgent experiments while a thousand others wait and all workers are busy.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).parents[1])  # this folder has a training.py, which must not stand for the package
+
+import argparse
+import tempfile
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+from app.storage.tables import tasks
+from tests.cluster.deployment import Deployment
+from tests.cluster.fleet import fleet, middle_and_longest
+from tests.cluster.postgres import Postgres
+
+SPEED_UP_LIMIT = 1.8
+OVERHEAD_LIMIT = 5.0
+START_LIMIT = 2.0
+DATABASE_LIMIT = 30.0
+TASK_SECONDS = 10.0
+_NETWORK = "tests.cluster.plugins:unhurried"
+_TILES: dict[str, Any] = {
+    "minima": {"sgd": {}},
+    "training": {"epochs": 1, "batch_size": 1437},
+    "planes": {"around": {"around": "sgd", "resolution": 5}},
+    "points": 3,
+}
+SLEEPING = _TILES | {"name": "sleeping", "model": {"name": _NETWORK, "seconds": 1.0}}
+COMPUTING = _TILES | {"name": "computing", "planes": {"around": {"around": "sgd", "resolution": 41}}}
+
+
+@dataclass(frozen=True)
+class Figure:
+    what: str
+    value: float
+    limit: float
+    unit: str
+    at_least: bool = False
+
+    @property
+    def kept(self) -> bool:
+        return self.value >= self.limit if self.at_least else self.value <= self.limit
+
+    def __str__(self) -> str:
+        bound = "at least" if self.at_least else "at most"
+        return f"{self.what:62} {self.value:8.2f} {self.unit:3} {bound} {self.limit:g}{'' if self.kept else '  MISSED'}"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The tiles of one run: how many, on how many workers, from the first start to the last end, and what they took."""
+
+    workers: int
+    tiles: int
+    span: float
+    seconds: float
+    processor: float
+
+    @property
+    def overhead(self) -> float:
+        """Worker seconds per tile that no tile was computed in."""
+        return (self.workers * self.span - self.seconds) / self.tiles
+
+    @property
+    def normalised(self) -> float:
+        """The span if every worker had a core of its own."""
+        return self.tiles * (self.overhead + self.processor / self.tiles) / self.workers
+
+
+def run_tiles(deployment: Deployment, spec: dict[str, Any], key: str) -> Stage:
+    id = deployment.submit(spec, key)
+    deployment.until(lambda: deployment.tasks(tasks.c.experiment == id, tasks.c.kind == "surface"), 300, "no tiles")
+    before = _computed(deployment)
+    deployment.until(lambda: deployment.experiment(id)["state"] in ("done", "failed"), 600, "it does not end")
+    processor = _computed(deployment) - before
+    assert deployment.experiment(id)["error"] is None
+    rows = deployment.tasks(tasks.c.experiment == id, tasks.c.kind == "surface").values()
+    span = max(row.started + row.seconds for row in rows) - min(row.started for row in rows)
+    return Stage(len(deployment.workers), len(rows), span, sum(row.seconds for row in rows), processor)
+
+
+def tiles() -> list[Figure]:
+    with tempfile.TemporaryDirectory(prefix="valley-scale-") as folder:
+        postgres = Postgres()
+        deployment = Deployment(postgres, Path(folder) / "home", "scale", {"VALLEY_ALLOWED_MODELS": _NETWORK})
+        try:
+            deployment.start(workers=1)
+            runs: dict[tuple[str, int], Stage] = {}
+            for workers in (1, 2):
+                if workers == 2:
+                    deployment.start_worker()
+                run_tiles(deployment, COMPUTING, f"warm-{workers}")  # libraries are loaded from here on
+                for spec in (SLEEPING, COMPUTING):
+                    runs[spec["name"], workers] = run_tiles(deployment, spec, f"{spec['name']}-{workers}")
+        finally:
+            deployment.close()
+            postgres.close()
+    for (name, workers), run in runs.items():
+        print(
+            f"{run.tiles} {name} tiles on {workers}: {run.span:.1f} s, {run.seconds / run.tiles:.2f} s a tile, "
+            f"{1000 * run.overhead:.0f} ms between tiles, {run.processor:.1f} CPU s",
+            flush=True,
+        )
+    sleeping, computing = ([runs[name, workers] for workers in (1, 2)] for name in ("sleeping", "computing"))
+    wall = computing[0].span / computing[1].span
+    print(f"computing tiles, wall clock of this machine as busy as it is now: {wall:.2f} times sooner on two")
+    overhead = max(100 * run.overhead / (run.seconds / run.tiles) for run in sleeping)
+    return [
+        Figure("sleeping tiles, two workers for one", sleeping[0].span / sleeping[1].span, SPEED_UP_LIMIT, "x", True),
+        Figure(
+            "computing tiles, two workers for one, CPU-normalised",
+            computing[0].normalised / computing[1].normalised,
+            SPEED_UP_LIMIT,
+            "x",
+            True,
+        ),
+        Figure("queue overhead at tiles of 2 s", overhead, OVERHEAD_LIMIT, "%"),
+    ]
+
+
+def crowd(workers: int, queued: int, probes: int) -> list[Figure]:
+    with fleet(TASK_SECONDS) as found:
+        print(f"{workers} workers on the roster after {found.hire(workers):.1f} s", flush=True)
+        time.sleep(10)
+        with found.burden() as idle:
+            time.sleep(20)
+        print(
+            f"idle: {100 * idle[0].core:.1f} % of a core, {idle[0].transactions:.0f} transactions a second", flush=True
+        )
+        began = time.monotonic()
+        found.submit(queued)
+        print(f"{queued} experiments submitted in {time.monotonic() - began:.1f} s", flush=True)
+        with found.burden() as busy:
+            starts = found.probe(probes, pause=1.0)
+        burden = busy[0]
+        print(
+            f"busy: {100 * burden.core:.1f} % of a core, {burden.transactions:.0f} transactions and {burden.tasks:.1f} "
+            f"tasks a second over {burden.seconds:.0f} s, {found.connections()} connections",
+            flush=True,
+        )
+    middle, longest = middle_and_longest(starts)
+    crowd = f"{queued} queued, {workers} workers"
+    return [
+        Figure(f"{crowd}: submission to start, median", middle, START_LIMIT, "s"),
+        Figure(f"{crowd}: submission to start, longest of {probes}", longest, START_LIMIT, "s"),
+        Figure(f"{crowd}: Postgres, of one core", 100 * burden.core, DATABASE_LIMIT, "%"),
+    ]
+
+
+def _computed(deployment: Deployment) -> float:
+    """CPU seconds of the processes that compute."""
+    found = [psutil.Process(pid) for worker in deployment.workers for pid in worker.children()]
+    return float(sum(sum(process.cpu_times()[:2]) for process in found))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="how the service scales")
+    parser.add_argument("--check", action="store_true", help="exit with status 1 where a figure misses its limit")
+    parser.add_argument("--workers", type=int, default=50, help="light workers (default 50)")
+    parser.add_argument("--queued", type=int, default=1000, help="experiments that wait (default 1000)")
+    parser.add_argument("--probes", type=int, default=20, help="urgent experiments (default 20)")
+    parser.add_argument("--part", choices=["tiles", "crowd"], help="only this part")
+    options = parser.parse_args()
+    figures: list[Figure] = []
+    if options.part != "crowd":
+        figures += tiles()
+    if options.part != "tiles":
+        figures += crowd(options.workers, options.queued, options.probes)
+    for figure in figures:
+        print(figure)
+    return 1 if options.check and not all(figure.kept for figure in figures) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
