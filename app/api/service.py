@@ -293,12 +293,12 @@ class Service:
 
     def _intact(self, row: ExperimentRow) -> bool:
         """Whether the files of an experiment that is done are all there, and its landscape can be read."""
-        directory = self._storage.experiment(row.id)
+        path = self.located(row, LANDSCAPE)
         try:
-            Landscape.open(directory / LANDSCAPE)
+            Landscape.open(path)
         except (OSError, DamagedLandscape, NotALandscape):
             return False
-        return all((directory / f"{name}.safetensors").is_file() for name in row.spec["minima"])
+        return {f"{name}.safetensors" for name in row.spec["minima"]} <= self.files(row).keys()
 
     def _start(self, row: ExperimentRow) -> None:
         """Run an experiment that was entered; where that fails it is without a job, and the upkeep revives it."""
