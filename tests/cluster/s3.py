@@ -18,13 +18,12 @@ SECRET = "a-secret-that-nobody-may-see"
 
 
 class Gate:
-    """Passes connections on to a port of this machine; while it is shut it drops them, and counts."""
+    """Passes connections on to a port of this machine; while it is shut it drops them."""
 
     def __init__(self, port: int) -> None:
         self._target = ("127.0.0.1", port)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
-        self.refused = 0
         self._shut = False
         self._open: set[socket.socket] = set()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -32,7 +31,6 @@ class Gate:
     @contextmanager
     def shut(self) -> Iterator[None]:
         """Nobody gets through inside the block."""
-        self.refused = 0
         self._shut = True
         for connection in list(self._open):
             _close(connection)
@@ -49,7 +47,6 @@ class Gate:
             while True:
                 caller, _ = self._listener.accept()
                 if self._shut:
-                    self.refused += 1
                     caller.close()
                     continue
                 server = socket.create_connection(self._target)
@@ -88,7 +85,8 @@ class S3:
         self._call("/moto-api/reset-auth", "POST", b"0" if wanted else b"1000000000")
 
     def _call(self, path: str, method: str, data: bytes | None = None) -> None:
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data=data, method=method)
+        address, plain = f"http://127.0.0.1:{self.port}{path}", {"Content-Type": "application/octet-stream"}
+        request = urllib.request.Request(address, data=data, method=method, headers=plain)
         urllib.request.urlopen(request, timeout=30).close()
 
 
