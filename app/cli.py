@@ -109,6 +109,7 @@ def _machine_options(parser: argparse.ArgumentParser) -> None:
 def _home_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--home", type=Path, metavar="DIR", help="what the service keeps (default: VALLEY_HOME)")
     parser.add_argument("--database", metavar="URL", help="of jobs and catalogue (default: SQLite under the home)")
+    parser.add_argument("--store", metavar="URL", help="where hosts share no home: s3://bucket/prefix (VALLEY_STORE)")
 
 
 def _run(options: argparse.Namespace, console: Console) -> int:
@@ -129,7 +130,7 @@ def _demo(options: argparse.Namespace, console: Console) -> int:
         data=options.data,
         log_level="WARNING",
         log_format="text",
-    )
+    ).model_copy(update={"store": None})  # all of it stays in one folder
     start_logging(settings)
     return demonstrate(settings, console, once=options.once)
 
@@ -137,7 +138,7 @@ def _demo(options: argparse.Namespace, console: Console) -> int:
 def _serve(options: argparse.Namespace, console: Console) -> int:
     from app.commands.serve import serve
 
-    given = ("host", "port", "home", "database", "workers", "data")
+    given = ("host", "port", "home", "database", "store", "workers", "data")
     settings = Settings.load(**{name: getattr(options, name) for name in given})
     serve(settings, lambda address: console.print(f"Serving at {address}", highlight=False, soft_wrap=True))
     return 0
@@ -147,7 +148,8 @@ def _worker(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG0
     from app.runners.crew import leave_with_parent
     from app.runners.worker import run_worker
 
-    settings = Settings.load(home=options.home, database=options.database, data=options.data)
+    given = ("home", "database", "store", "data")
+    settings = Settings.load(**{name: getattr(options, name) for name in given})
     start_logging(settings)
     if options.attached:
         leave_with_parent()

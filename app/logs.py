@@ -72,3 +72,6 @@ def start_logging(settings: Settings) -> None:
         logger.propagate = True
     for quiet in ("uvicorn", "dbos", "alembic"):
         logging.getLogger(quiet).setLevel(max(logging.WARNING, root.level))
+    # What these say in detail has signed headers and session tokens of the store in it.
+    for signing in ("botocore", "aiobotocore", "boto3", "s3fs", "fsspec", "aiohttp", "urllib3", "asyncio"):
+        logging.getLogger(signing).setLevel(max(logging.WARNING, root.level))

@@ -20,11 +20,12 @@ from pydantic_settings import (
 )
 
 from app.secretfiles import BadSecretFile, SecretFilesSource
+from app.storage.objects import check_url
 
 TOML_FILE = "valley.toml"
 ENVIRONMENT_FILE = ".env"
 MEBIBYTE = 2**20
-_SECRET = ("api_key", "database", "database_password")
+_SECRET = ("api_key", "database", "database_password", "store")
 
 Names = Annotated[tuple[str, ...], NoDecode]
 
@@ -54,6 +55,9 @@ class Settings(BaseSettings):
         default_factory=lambda known: f"sqlite:///{known['home'] / 'valley.db'}" if "home" in known else "",
         min_length=1,
         description="SQLAlchemy URL of jobs and catalogue; by default SQLite under the home",
+    )
+    store: str | None = Field(
+        None, description="URL of the store where hosts share no home, such as s3://bucket/prefix; see several-hosts.md"
     )
     host: str = Field("127.0.0.1", min_length=1, description="address to listen at; beyond loopback a key is required")
     port: int = Field(8360, ge=0, le=65535, description="port to listen at; 0 for any free one")
@@ -132,6 +136,11 @@ class Settings(BaseSettings):
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
         return None if path is None else path.expanduser().absolute()
+
+    @field_validator("store")
+    @classmethod
+    def _store_without_secret(cls, url: str | None) -> str | None:
+        return None if url is None else check_url(url)
 
     @field_validator("hosts", "allowed_models", "allowed_datasets", mode="before")
     @classmethod

@@ -10,7 +10,9 @@ from starlette.responses import Response
 
 from app.api.problems import Problem
 from app.api.wiring import Wiring
+from app.experiments.experiment import LANDSCAPE
 from app.storage.catalogue import ExperimentRow
+from app.storage.objects import StoreTrouble
 from app.storage.snapshots import Snapshot
 from landscape.store import DamagedLandscape, Landscape, NotALandscape
 
@@ -20,7 +22,9 @@ _WORTH_ZIPPING = 1000
 def open_snapshot(wiring: Wiring, row: ExperimentRow) -> Snapshot:
     """The latest snapshot of an experiment; a problem where there is none yet, or none that can be read."""
     try:
-        snapshot = wiring.snapshots.open(wiring.service.directory(row.id))
+        snapshot = wiring.snapshots.open(wiring.service.located(row, LANDSCAPE).parent)
+    except StoreTrouble:
+        raise
     except (NotALandscape, DamagedLandscape, OSError) as error:
         reason = str(error).rpartition("/")[2]  # not where it is on the disk
         raise Problem(
@@ -49,7 +53,7 @@ def answer(
 
     The ETag names the snapshot and all that the answer depends on besides.
     """
-    tag = wiring.snapshots.tag(wiring.service.directory(row.id))
+    tag = wiring.snapshots.tag(wiring.service.located(row, LANDSCAPE).parent)
     if tag is not None and _etag(tag, parameters, media_type) in _tags(request):
         return Response(status_code=304, headers={"ETag": _etag(tag, parameters, media_type), **_CACHING})
     snapshot = open_snapshot(wiring, row)

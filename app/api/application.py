@@ -28,6 +28,7 @@ from app.api.service import Service
 from app.api.wiring import wire
 from app.settings import Settings
 from app.storage.catalogue import Unknown, WrongState
+from app.storage.objects import StoreTrouble
 from app.storage.obstacles import obstacle, reason
 from app.storage.uploads import FOLDER
 
@@ -128,6 +129,12 @@ def _handle_errors(app: FastAPI) -> None:
     @app.exception_handler(WrongState)
     async def wrong_state(request: Request, error: WrongState) -> Response:
         return Problem(409, "wrong-state", str(error)).response(request.url.path)
+
+    @app.exception_handler(StoreTrouble)
+    async def store(request: Request, error: StoreTrouble) -> Response:
+        log.error("%s", error)
+        detail = "the store of files cannot be reached or written at present: try again"
+        return Problem(503, "no-store", detail, headers={"Retry-After": "5"}).response(request.url.path)
 
     @app.exception_handler(SQLAlchemyError)
     @app.exception_handler(OSError)

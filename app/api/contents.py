@@ -15,6 +15,7 @@ from app.api.requests import ExperimentId
 from app.api.schemas import Identifier, Shape
 from app.api.service import Hands
 from app.api.wiring import Wired
+from app.experiments.experiment import LANDSCAPE
 from landscape.records import PlaneRecord
 from landscape.store import Landscape
 
@@ -86,7 +87,7 @@ def contents(id: ExperimentId, request: Request, wiring: Wired) -> Response:
     """
     row = wiring.service.get(id)
     hands = wiring.service.hands(id)
-    if wiring.snapshots.tag(wiring.service.directory(id)) is None:
+    if wiring.snapshots.tag(wiring.service.located(row, LANDSCAPE).parent) is None:
         return Response(
             encoded(_contents(id, Landscape(row.name, provenance={}), hands)), media_type="application/json"
         )

@@ -56,12 +56,11 @@ class Files(Shape):
 def list_files(id: ExperimentId, wiring: Wired) -> Files:
     """The files that are there so far."""
     row = wiring.service.get(id)
-    directory = wiring.service.directory(id)
+    present = wiring.service.files(row)
     found = []
     for name in _names(row):
-        path = directory / (LANDSCAPE if name == SURFACE else name)
-        if path.is_file():
-            size = None if name == SURFACE else path.stat().st_size
+        if (LANDSCAPE if name == SURFACE else name) in present:
+            size = None if name == SURFACE else present[name]
             found.append(File(name=name, size=size, link=f"/api/experiments/{id}/files/{name}"))
     return Files(items=found)
 
@@ -99,7 +98,8 @@ async def download(
         raise Problem(404, "unknown-file", f"there is no file {name[:100]!r}: choose from {', '.join(_names(row))}")
     if name == SURFACE:
         return await run_in_threadpool(_surface, wiring, row)
-    return await run_in_threadpool(_file, wiring.service.directory(id) / name, row, request)
+    path = await run_in_threadpool(wiring.service.located, row, name)
+    return await run_in_threadpool(_file, path, row, request)
 
 
 def _names(row: ExperimentRow) -> list[str]:

@@ -40,8 +40,10 @@ async def healthz() -> Any:
 
 @root_router.get("/readyz", response_model=Ready, responses=problems())
 def readyz(wiring: Wired) -> Any:
-    """Whether the service can take work: its database answers, and its home can be written."""
+    """Whether the service can take work: its database and its store answer, and its home can be written."""
     checks = {"database": _database(wiring), "home": _home(wiring.settings.home)}
+    if wiring.service.store.remote:
+        checks["store"] = wiring.service.store.trouble() or "ok"
     failed = {name: found for name, found in checks.items() if found != "ok"}
     if failed:
         detail = "; ".join(f"{name}: {found}" for name, found in failed.items())

@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
+from app.experiments.artefacts import is_keepers
 from app.experiments.experiment import LANDSCAPE
 from app.experiments.spec import Spec
 from app.runners.conductor import Stage, conduct
@@ -28,8 +29,10 @@ from app.storage.folders import Storage
 from app.storage.hands import Hand, hands_of
 from app.storage.ledger import Ledger, QueueRow
 from app.storage.migrations import migrate
+from app.storage.objects import StoreTrouble
 from app.storage.obstacles import reason
 from app.storage.pump import Pump
+from app.storage.store import open_store
 from landscape.store import DamagedLandscape, Landscape, NotALandscape
 
 log = logging.getLogger(__name__)
@@ -44,6 +47,7 @@ DEFAULT_PRIORITY = 100
 _STOP_PATIENCE = 10.0
 _GREET_SECONDS = 10.0
 _PACE_SECONDS = 5.0
+_FETCH_SECONDS = 5.0
 
 
 class Service:
@@ -52,10 +56,11 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._storage = Storage(settings.home)
+        self.store = open_store(settings.store, self._storage)
         self._database = Database(settings.database)
         self._catalogue = Catalogue(self._database)
         self._ledger = Ledger(self._database)
-        self._checkpoints = Checkpoints(self._database, self._storage)
+        self._checkpoints = Checkpoints(self._database, self._storage, self.store)
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._conducting: dict[str, str] = {}
@@ -65,6 +70,10 @@ class Service:
     def start(self) -> None:
         """Take part in the work. Raises what makes that impossible: a folder or a database that cannot be written."""
         self._storage.prepare()
+        try:
+            self.store.probe()
+        except StoreTrouble as error:
+            log.error("%s; trying again until it does", error)
         with self._database.alone("start"):
             migrate(self._database)
             self._checkpoints.sweep()
@@ -79,13 +88,14 @@ class Service:
                 pump=self._pump,
                 process=self._member.id,
                 directory=self._storage.experiment,
+                store=self.store,
                 stopping=self._stopping,
             )
             self._jobs.start()
         self._pump.start()
         self._reaper = Reaper(self._database, self._jobs, self._member)
         self._reaper.start()
-        self._upkeep = Upkeep(self._database, self._catalogue, self._jobs, self._storage, self._conducted)
+        self._upkeep = Upkeep(self._database, self._catalogue, self._jobs, self._storage, self.store, self._conducted)
         self._upkeep.start()
         self._watchman = threading.Thread(target=self._watch, name="watchman", daemon=True)
         self._watchman.start()
@@ -223,6 +233,29 @@ class Service:
         """The folder of an experiment; it exists once the experiment has begun."""
         return self._storage.experiment(experiment)
 
+    def located(self, row: ExperimentRow, name: str) -> Path:
+        """Where a file of an experiment is, or would be; it is copied from the store where that has a newer one.
+
+        A file that is here is good enough while the store cannot be asked.
+        """
+        path = self.directory(row.id) / name
+        if not self.store.remote or (row.id in self._conducted() and is_keepers(name)):
+            return path
+        if row.state == "done" and path.is_file():
+            return path  # nothing changes any more
+        try:
+            self.store.fetch(row.id, name, age=_FETCH_SECONDS)
+        except StoreTrouble:
+            if not path.is_file():
+                raise
+        return path
+
+    def files(self, row: ExperimentRow) -> dict[str, int]:
+        """The files of an experiment, here and in the store, with their sizes."""
+        directory = self.directory(row.id)
+        here = {path.name: path.stat().st_size for path in directory.glob("*") if path.is_file()}
+        return self.store.names(row.id) | here
+
     def add_checkpoint(
         self, source: Path, *, name: str, model: dict[str, Any], dataset: str, sha256: str
     ) -> CheckpointRow:
@@ -236,7 +269,9 @@ class Service:
         return self._checkpoints.get(identifier)
 
     def checkpoint_file(self, identifier: str) -> Path:
-        return self._storage.checkpoint(self._checkpoints.get(identifier).id)
+        path = self._storage.checkpoint(self._checkpoints.get(identifier).id)
+        self.store.fetch_checkpoint(identifier)
+        return path
 
     def remove_checkpoint(self, identifier: str) -> None:
         self._checkpoints.remove(identifier)
@@ -261,12 +296,12 @@ class Service:
 
     def _intact(self, row: ExperimentRow) -> bool:
         """Whether the files of an experiment that is done are all there, and its landscape can be read."""
-        directory = self._storage.experiment(row.id)
+        path = self.located(row, LANDSCAPE)
         try:
-            Landscape.open(directory / LANDSCAPE)
+            Landscape.open(path)
         except (OSError, DamagedLandscape, NotALandscape):
             return False
-        return all((directory / f"{name}.safetensors").is_file() for name in row.spec["minima"])
+        return {f"{name}.safetensors" for name in row.spec["minima"]} <= self.files(row).keys()
 
     def _start(self, row: ExperimentRow) -> None:
         """Run an experiment that was entered; where that fails it is without a job, and the upkeep revives it."""

@@ -13,6 +13,9 @@ from rich.table import Table
 
 from app.runners.devices import default_workers
 from app.settings import Settings
+from app.storage.folders import Storage
+from app.storage.objects import BadStore, StoreTrouble
+from app.storage.store import open_store
 from training.sources import SOURCES, data_root
 
 
@@ -22,6 +25,7 @@ def examine(settings: Settings, console: Console) -> int:
     console.print(_facts(settings, problems))
     console.print(_settings(settings))
     console.print(_datasets(settings))
+    _store(settings, problems)
     for problem in problems:
         console.print(f"[red]missing:[/red] {problem}", highlight=False)
     if not problems:
@@ -52,6 +56,14 @@ def _settings(settings: Settings) -> Table:
     for name, value in settings.shown():
         table.add_row(name, value)
     return table
+
+
+def _store(settings: Settings, problems: list[str]) -> None:
+    """Write to the store, and read, list and remove it again."""
+    try:
+        open_store(settings.store, Storage(settings.home)).probe()
+    except (BadStore, StoreTrouble) as error:
+        problems.append(str(error))
 
 
 def _libraries() -> list[str]:

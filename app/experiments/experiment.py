@@ -11,7 +11,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -42,13 +42,17 @@ class Experiment:
     """The keeper of one experiment: holds its landscape, takes results in, and saves snapshots.
 
     A task counts as done when its result is in the last snapshot; one whose result was lost with a killed process runs
-    again, and finds what it had already written in `work/`.
+    again, and finds what it had already written in `work/`. Files of tasks may be `elsewhere`, in the store: the keeper
+    itself never opens them.
     """
 
-    def __init__(self, spec: Spec, directory: Path, *, snapshot_every: float = 2.0) -> None:
+    def __init__(
+        self, spec: Spec, directory: Path, *, snapshot_every: float = 2.0, elsewhere: Collection[str] = ()
+    ) -> None:
         self.spec = spec
         self.directory = directory
         self.snapshot_every = snapshot_every
+        self.elsewhere = frozenset(elsewhere)
         self.tasks = plan(spec)
         self._tiles = {name: plane_tiles(spec, name) for name in spec.all_planes}
         self._points = {*spec.minima, *(bend for curve in spec.all_curves for bend in spec.bends(curve))}
@@ -74,9 +78,9 @@ class Experiment:
         match task.kind:
             case Kind.TRAIN:
                 present = task.subject in self.landscape.minima
-                return present and (self.directory / f"{task.subject}.safetensors").is_file()
+                return present and self._has(f"{task.subject}.safetensors")
             case Kind.FIT:
-                return (self.directory / WORK / f"curve-{task.subject}.safetensors").is_file()
+                return self._has(f"{WORK}/curve-{task.subject}.safetensors")
             case Kind.FRAME:
                 plane = self.landscape.planes.get(task.subject)
                 return plane is not None and self._points <= plane.points.keys()
@@ -86,9 +90,9 @@ class Experiment:
                 return plane is not None and bool(plane.done[tile.rows, tile.columns].all())
             case Kind.CURVE | Kind.LINE:
                 paths = self.landscape.curves if task.kind is Kind.CURVE else self.landscape.lines
-                return task.subject in paths and (self.directory / WORK / f"path-{task.subject}.npz").is_file()
+                return task.subject in paths and self._has(f"{WORK}/path-{task.subject}.npz")
             case Kind.SHARPNESS:
-                return (self.directory / WORK / f"sharpness-{task.subject}.json").is_file()
+                return self._has(f"{WORK}/sharpness-{task.subject}.json")
             case Kind.VERDICT:
                 verdict = self.landscape.verdict
                 return verdict is not None and (self.spec.control is None or verdict["control"] is not None)
@@ -129,6 +133,9 @@ class Experiment:
         from landscape.report import write_report  # plotly takes long to load, and a server must start quickly
 
         write_report(self.landscape, self.directory / REPORT)
+
+    def _has(self, name: str) -> bool:
+        return name in self.elsewhere or (self.directory / name).is_file()
 
     def _enter_frame(self, record: PlaneRecord) -> None:
         """A plane that was framed before, when a minimum was missing, keeps what is computed on it."""

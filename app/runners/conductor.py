@@ -19,6 +19,7 @@ from app.experiments.meter import Meter
 from app.experiments.parcels import unpack
 from app.experiments.plan import Task, lost_tasks, ready_tasks
 from app.experiments.spec import Spec, parse_spec
+from app.runners.courier import KeeperCourier, patiently
 from app.runners.jobs import HandedBack, Jobs
 from app.runners.roster import process_ids
 from app.storage.catalogue import Catalogue, ExperimentRow, State
@@ -26,6 +27,7 @@ from app.storage.database import Database, Stopped
 from app.storage.events import EventRow, record, thin_out
 from app.storage.ledger import Ledger, UnderWay
 from app.storage.pump import Pump
+from app.storage.store import Store
 from landscape.store import DamagedLandscape, NotALandscape
 
 log = logging.getLogger(__name__)
@@ -60,6 +62,7 @@ class Stage:
     pump: Pump
     process: str
     directory: Callable[[str], Path]
+    store: Store
     stopping: threading.Event
 
 
@@ -90,6 +93,7 @@ class Conductor:
         self._searched = time.monotonic()
         self._reported = 0.0
         self._idle = False
+        self._courier = KeeperCourier(stage.store, row.id)
 
     def conduct(self) -> None:
         extra = {"experiment": self._row.id}
@@ -99,18 +103,24 @@ class Conductor:
             try:
                 self._go_on(keeper)
                 keeper.finish()
+                patiently(self._courier.deliver, self._check)
                 self._end("failed" if self._failed else "done", error=self._missing(keeper), keeper=keeper)
             except HandedBack:
                 _save(keeper)
+                self._courier.deliver_if_possible()
                 raise
             except Halted:
                 self._wind_down()
                 _save(keeper)
+                self._courier.deliver_if_possible()
                 self._end("cancelled", keeper=keeper)
             finally:
                 keeper.close()
         except (Stopped, Deposed):
             raise
+        except Halted:
+            self._wind_down()
+            self._end("cancelled")
         except (OSError, ValueError, Busy) as error:
             log.warning("the experiment failed: %s", error, extra=extra)
             self._give_up(_explained(error))
@@ -119,10 +129,11 @@ class Conductor:
             self._give_up(f"unexpectedly: {type(error).__name__}: {error}")
 
     def _open(self, spec: Spec) -> Experiment:
+        elsewhere = patiently(self._courier.fetch, self._check)
         deadline = time.monotonic() + _BUSY_PATIENCE
         while True:
             try:
-                return Experiment(spec, self._directory)
+                return Experiment(spec, self._directory, elsewhere=elsewhere)
             except Busy:
                 if time.monotonic() > deadline:
                     raise
@@ -160,6 +171,8 @@ class Conductor:
                 return
             self._report(meter, {task: found.share for task, found in under_way.items()})
             keeper.snapshot(force=False)
+            if keeper.saved:
+                self._courier.deliver_when_due()
             self._keep(keeper)
             self._wait()
 
@@ -194,11 +207,13 @@ class Conductor:
                 if name not in self._done:  # a frame that is taken twice would wipe its surface
                     keeper.take(tasks[name], unpack(found.parcel))
                     self._done.add(name)
+                    self._courier.note()
                 self._taken.add(name)
         return {name for name, found in ended.items() if found.parcel is not None} - self._taken
 
     def _keep(self, keeper: Experiment) -> None:
-        if self._taken and keeper.saved:
+        """Let go of results that a snapshot has: one in the store, where there is one, since this disk may be lost."""
+        if self._taken and keeper.saved and not self._courier.behind:
             ids = sorted(self._taken)
             self._insist(lambda: self._stage.ledger.keep(self._row.id, ids))
             self._taken.clear()

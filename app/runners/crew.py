@@ -70,9 +70,11 @@ class Crew:
         # Through the environment, not as options: a database's address may have a password in it, and everyone on a
         # machine can read the options of a process. The key of the API is none of a worker's business.
         # Nor does a worker of ours need a heartbeat: this process looks after it.
-        environment = without(os.environ, ("api_key", "database", "database_password", "heartbeat"))
+        environment = without(os.environ, ("api_key", "database", "database_password", "heartbeat", "store"))
         environment |= {"VALLEY_HOME": str(self._settings.home), "VALLEY_DATABASE": self._settings.database}
         environment |= {"VALLEY_LOG_LEVEL": self._settings.log_level, "VALLEY_LOG_FORMAT": self._settings.log_format}
+        if self._settings.store is not None:
+            environment["VALLEY_STORE"] = self._settings.store
         if self._settings.data is not None:
             environment["VALLEY_DATA"] = str(self._settings.data)
         return subprocess.Popen(

@@ -15,7 +15,9 @@ from app.storage.catalogue import ACTIVE, Catalogue
 from app.storage.database import Database
 from app.storage.events import forget_old, thin_out
 from app.storage.folders import Storage
+from app.storage.objects import StoreTrouble
 from app.storage.obstacles import reason
+from app.storage.store import Store
 from app.storage.tables import events, experiments, hands, tasks
 
 log = logging.getLogger(__name__)
@@ -31,12 +33,19 @@ class Upkeep:
     """A thread that goes round now and then; the first round is made before anything else happens."""
 
     def __init__(
-        self, database: Database, catalogue: Catalogue, jobs: Jobs, storage: Storage, conducting: Callable[[], set[str]]
+        self,
+        database: Database,
+        catalogue: Catalogue,
+        jobs: Jobs,
+        storage: Storage,
+        store: Store,
+        conducting: Callable[[], set[str]],
     ) -> None:
         self._database = database
         self._catalogue = catalogue
         self._jobs = jobs
         self._storage = storage
+        self._store = store
         self._conducting = conducting
         self._suspected: set[str] = set()
         self._forgot: float | None = None
@@ -56,8 +65,16 @@ class Upkeep:
         self._thread.join()
 
     def remove(self, experiment: str) -> None:
-        """Remove all traces of an experiment that is marked as deleted: files first, its row last."""
+        """Remove all traces of an experiment that is marked as deleted: files first, its row last.
+
+        While the store refuses, the row stays as a reminder: a later round goes on.
+        """
         self._storage.remove_experiment(experiment)
+        try:
+            self._store.remove(experiment)
+        except StoreTrouble as error:
+            log.warning("the deletion is finished later: %s", error, extra={"experiment": experiment})
+            return
         self._jobs.forget_experiment(experiment)
         with self._database.write() as connection:
             connection.execute(tasks.delete().where(tasks.c.experiment == experiment))

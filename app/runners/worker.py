@@ -20,12 +20,14 @@ from typing import TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.experiments.experiment import WORK
 from app.experiments.parcels import pack
 from app.experiments.plan import Kind, Task, plan
 from app.experiments.results import Result
 from app.experiments.spec import Spec
 from app.runners.child import Assignment
 from app.runners.claims import ANY_GPU, Claim, claim_gpu
+from app.runners.courier import TaskCourier, patiently
 from app.runners.desk import ChildDied, Desk, Interrupted, TaskFailed
 from app.runners.devices import checked_device, describe, memory_of
 from app.runners.heartbeat import Heartbeat
@@ -38,6 +40,8 @@ from app.storage.database import Database, Stopped
 from app.storage.folders import Storage
 from app.storage.ledger import Found, Ledger
 from app.storage.migrations import migrate
+from app.storage.store import open_store
+from app.storage.tidying import tidy
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +55,7 @@ _FRESH_SECONDS = 60.0
 _WARM_SECONDS = 900.0
 _GREET_SECONDS = 10.0
 _CONNECTIONS = 2  # that are kept open, beside that of the lease: Postgres pays for each, and there may be many workers
+_TIDY_SECONDS = 600.0
 
 
 def run_worker(settings: Settings, *, device: str | None = None) -> None:
@@ -90,6 +95,7 @@ class Worker:
         self.stopping = threading.Event()
         self._settings = settings
         self._storage = Storage(settings.home)
+        self._store = open_store(settings.store, self._storage)
         self._device = device
         self._claim: Claim | None = None
         self._desk = Desk(device, stall_seconds=settings.stall_seconds)
@@ -98,10 +104,13 @@ class Worker:
         self._idle_since = time.monotonic()
         self._free = threading.Event()
         self._database = Database(settings.database, connections=_CONNECTIONS)
+        self._tidy_at = 0.0
+        self._brought: set[tuple[str, str]] = set()
         self._ledger = Ledger(self._database)
 
     def run(self) -> None:
         try:
+            patiently(self._store.probe, self._check)  # who cannot reach the store must not take work
             self._insist(self._join)
         except Stopped:
             self._database.close()
@@ -119,6 +128,7 @@ class Worker:
         while not self.stopping.wait(1.0):
             strays.look()
             self._rest()
+            self._tidy()
             if time.monotonic() - greeted > _GREET_SECONDS:
                 greeted = time.monotonic()
                 self._greet()
@@ -217,15 +227,35 @@ class Worker:
 
     def _compute(self, experiment: str, spec: Spec, task: Task) -> tuple[Result, Found]:
         """The result of a task, and the events that were not passed on yet."""
+        courier = TaskCourier(self._store, experiment, spec, task)
+        place = (experiment, task.subject)
+        if task.kind is not Kind.SURFACE or place not in self._brought:
+            patiently(courier.bring, lambda: self._check_wanted(experiment, task))
+            if task.kind is Kind.SURFACE:
+                self._brought.add(place)  # all tiles of a plane read the same files, which do not change any more
         assignment = self._assignment(experiment, spec, task)
         relay = Relay(task)
+        try:
+            with courier.delivering():
+                result = self._finish(experiment, assignment, relay)
+        except TaskFailed:
+            courier.deliver_if_possible()
+            raise
+        except Interrupted:
+            if self.stopping.is_set():  # else it may be another's task by now
+                courier.deliver_if_possible()
+            raise
+        if self._store.remote:
+            self._check_wanted(experiment, task)
+            patiently(courier.deliver, lambda: self._check_wanted(experiment, task))
+        return result, relay.take()[1]
+
+    def _finish(self, experiment: str, assignment: Assignment, relay: Relay) -> Result:
         while True:
             try:
-                result = self._desk.run(assignment, relay.hear, lambda: self._look(experiment, relay))
+                return self._desk.run(assignment, relay.hear, lambda: self._look(experiment, relay))
             except ChildDied as death:
-                self._mourn(experiment, task.id, death)
-            else:
-                return result, relay.take()[1]
+                self._mourn(experiment, assignment.task.id, death)
 
     def _look(self, experiment: str, relay: Relay) -> float | None:
         """Pass on what was heard; returns for how long the task may save its state when it has to stop."""
@@ -239,6 +269,15 @@ class Worker:
             wanted = self._insist(lambda: ledger.is_wanted(experiment, task, me))
         return None if wanted else _CANCEL_PATIENCE
 
+    def _check(self) -> None:
+        if self.stopping.is_set():
+            raise Stopped("the worker leaves")
+
+    def _check_wanted(self, experiment: str, task: Task) -> None:
+        me = self._member.id
+        if self.stopping.is_set() or not self._insist(lambda: self._ledger.is_wanted(experiment, task.id, me)):
+            raise Interrupted
+
     def _mourn(self, experiment: str, task: str, death: ChildDied) -> None:
         """A child died; raises its death when the task is not to be tried again."""
         me = self._member.id
@@ -248,6 +287,7 @@ class Worker:
 
     def _assignment(self, experiment: str, spec: Spec, task: Task) -> Assignment:
         directory = self._storage.experiment(experiment)
+        (directory / WORK).mkdir(parents=True, exist_ok=True)  # the API made them on its host, which may be another
         checkpoints = {
             name: self._storage.checkpoint(minimum.checkpoint)
             for name, minimum in spec.minima.items()
@@ -273,6 +313,17 @@ class Worker:
             elif self._desk.used:
                 self._desk.clear()
                 self._desk.warm_up()
+
+    def _tidy(self) -> None:
+        """Remove copies that nobody needs, now and then, and where there is a store that has them."""
+        if not self._store.remote or time.monotonic() < self._tidy_at:
+            return
+        self._tidy_at = time.monotonic() + _TIDY_SECONDS
+        self._brought.clear()
+        try:
+            tidy(self._database, self._storage)
+        except (SQLAlchemyError, OSError) as error:
+            log.warning("copies of files that nobody needs are removed later: %s", error)
 
     def _greet(self) -> None:
         memory = memory_of(self._device, [os.getpid(), *self._desk.processes])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +18,11 @@ from app.storage.catalogue import ACTIVE, Unknown, WrongState
 from app.storage.database import Database
 from app.storage.folders import Storage
 from app.storage.identifiers import new_identifier
+from app.storage.objects import StoreTrouble
+from app.storage.store import Store
 from app.storage.tables import checkpoints, experiments
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -36,9 +41,10 @@ class CheckpointRow:
 class Checkpoints:
     """All uploaded checkpoints."""
 
-    def __init__(self, database: Database, storage: Storage) -> None:
+    def __init__(self, database: Database, storage: Storage, store: Store) -> None:
         self._database = database
         self._storage = storage
+        self._store = store
 
     def add(self, source: Path, *, name: str, model: dict[str, Any], dataset: str, sha256: str) -> CheckpointRow:
         """Take over a file that was checked already; `source` must lie on the same disk as the home."""
@@ -54,6 +60,7 @@ class Checkpoints:
             "created": time.time(),
         }
         source.replace(self._storage.checkpoint(identifier))  # a file without a row is removed at the next start
+        self._store.push_checkpoint(identifier)
         with self._database.write(durable=True) as connection:
             return _row(connection.execute(checkpoints.insert().values(values).returning(checkpoints)).one())
 
@@ -89,12 +96,21 @@ class Checkpoints:
                 if identifier in _named(Spec.model_validate_json(row.spec).minima.values()):
                     raise WrongState(f"checkpoint {identifier} is used by experiment {row.id}: cancel that one first")
             connection.execute(checkpoints.delete().where(checkpoints.c.id == identifier))
-        self._storage.checkpoint(identifier).unlink(missing_ok=True)
+        self._discard(identifier)
 
     def sweep(self) -> None:
         """Remove files without a row: an upload or a deletion was interrupted there. Call it before uploads begin."""
         known = {row.id for row in self.list()}
         for identifier in self._storage.stored_checkpoints() - known:
+            self._discard(identifier)
+
+    def _discard(self, identifier: str) -> None:
+        """Remove the file everywhere; while the store cannot, it stays here as a reminder for the next sweep."""
+        try:
+            self._store.remove_checkpoint(identifier)
+        except StoreTrouble as error:
+            log.warning("checkpoint %s is removed from the store at the next start: %s", identifier, error)
+        else:
             self._storage.checkpoint(identifier).unlink(missing_ok=True)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from app.storage.identifiers import is_identifier
@@ -30,20 +32,30 @@ class Storage:
             file.write(bytes(_PROBE_BYTES))
             file.flush()
 
+    @staticmethod
+    def checked(identifier: str) -> str:
+        """The identifier itself; anything else is refused before it becomes part of a path."""
+        if not is_identifier(identifier):
+            raise ValueError(f"{identifier!r} is no identifier of ours")
+        return identifier
+
     def experiment(self, identifier: str) -> Path:
-        return self._experiments / _checked(identifier)
+        return self._experiments / self.checked(identifier)
+
+    def stored_experiments(self) -> set[str]:
+        return {path.name for path in self._experiments.glob("*") if is_identifier(path.name)}
 
     def checkpoint(self, identifier: str) -> Path:
-        return self._checkpoints / f"{_checked(identifier)}.safetensors"
+        return self._checkpoints / f"{self.checked(identifier)}.safetensors"
 
     def stored_checkpoints(self) -> set[str]:
         return {path.stem for path in self._checkpoints.glob("*.safetensors")}
 
     def remove_experiment(self, identifier: str) -> None:
         """Remove an experiment's folder: out of sight at once, then file by file."""
-        folder = self.experiment(identifier)
-        if folder.exists():
-            doomed = folder.rename(self._trash / identifier)
+        self._trash.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):  # it never was, or somebody else removes it
+            doomed = self.experiment(identifier).rename(self._trash / f"{identifier}-{secrets.token_hex(4)}")
             shutil.rmtree(doomed)
 
     @property
@@ -57,9 +69,3 @@ class Storage:
     @property
     def _trash(self) -> Path:
         return self.home / "trash"
-
-
-def _checked(identifier: str) -> str:
-    if not is_identifier(identifier):
-        raise ValueError(f"{identifier!r} is no identifier of ours")
-    return identifier

@@ -67,7 +67,7 @@ def test_every_locked_library_has_a_hash_and_no_address(name: str) -> None:
 def test_the_locks_fit_what_the_project_asks_for() -> None:
     project = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))
     versions = locked("cuda")
-    for line in project["project"]["dependencies"]:
+    for line in [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["s3"]]:
         wanted = Requirement(line)
         found = versions.get(canonicalize_name(wanted.name))
         assert found is not None, f"{wanted.name} is not locked: make lock"
