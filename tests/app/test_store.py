@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from io import StringIO
@@ -210,15 +209,6 @@ def test_a_store_that_is_not_mounted_is_trouble_and_not_made(one: Host, shelf: P
     shelf.with_name("unplugged").rename(shelf)
     one.push()
     assert (shelf / "experiments" / ID / "a").read_bytes() == b"2"
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
-def test_a_store_that_forbids_is_trouble(one: Host, shelf: Path) -> None:
-    one.write("a", b"1")
-    shelf.chmod(0o500)
-    with pytest.raises(StoreTrouble, match="owner or the mode"):
-        one.push()
-    shelf.chmod(0o700)
 
 
 def test_without_a_store_nothing_travels(tmp_path: Path) -> None:

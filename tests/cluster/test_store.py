@@ -196,7 +196,7 @@ def test_hosts_and_disks_are_lost_and_the_store_goes_away_at_random_moments(
         hosts.start_api()
         for _ in range(3):
             hosts.hire()
-        for _ in range(4):
+        for _ in range(int(os.environ.get("DRILL_ROUNDS", 4))):
             _endure(hosts, s3, chance, undisturbed)
     finally:
         hosts.close()
