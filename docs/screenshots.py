@@ -115,6 +115,8 @@ def taken(
     page.goto(address)
     page.wait_for_function(DRAWN)
     page.wait_for_timeout(1000)
+    if part:
+        page.add_style_tag(content=".table-button { visibility: hidden }")
     shot = page.locator(part).first.screenshot() if part else page.screenshot(full_page=whole)
     context.close()
     return shot

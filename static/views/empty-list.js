@@ -14,5 +14,5 @@ export function emptyList(runDemo) {
       element('p.soft', {}, 'The demo takes about a minute and needs no download.'),
       element('div.row', {}, button, element('a.button', { href: '/new' }, 'Set up your own'))),
     element('figure', {},
-      element('img', { src: new URL('promise.webp', base).href, alt: 'Contours of the loss around two networks that lie in one valley, and a third in another', width: 960, height: 720 })));
+      element('img', { src: new URL('promise.webp', base).href, alt: 'Contours of train loss and test error around two networks that lie in one valley, and a third in another', width: 1086, height: 593 })));
 }

@@ -3,7 +3,7 @@
 import { element } from '../elements.js';
 import { badge } from '../components/badge.js';
 import { problem } from '../components/problem.js';
-import { ago, counted, duration, secondsBetween } from '../format.js';
+import { ago, bytes, counted, duration, secondsBetween } from '../format.js';
 import { poll } from '../polling.js';
 
 const EVERY = 2000;
@@ -11,7 +11,7 @@ const SHOWN = 200;
 
 export default function mount(root, { api }) {
   document.title = 'Workers and queue · Valleyscope';
-  const workers = section('Workers', ['worker', 'state', 'device', 'task', 'experiment', 'for', 'last seen']);
+  const workers = section('Workers', ['worker', 'state', 'device', 'memory', 'task', 'experiment', 'for', 'last seen']);
   const queue = section('Queue', ['', 'task', 'experiment', 'priority', 'waits for']);
   const wrong = element('div.about');
   root.append(element('div.page', {}, element('h1', { tabIndex: -1 }, 'Workers and queue'), wrong, workers.node, queue.node));
@@ -28,7 +28,7 @@ export default function mount(root, { api }) {
       wrong.replaceChildren();
       workers.show(alive.items.map((worker) => [
         element('span', {}, element('strong', {}, worker.host), ` · process ${worker.pid}`),
-        badge(worker.state), worker.device, worker.task ?? '–', link(worker.experiment, known),
+        badge(worker.state), device(worker), memory(worker), worker.task ?? '–', link(worker.experiment, known),
         duration(secondsBetween(worker.since)), ago(worker.seen),
       ]), counted(alive.items.length, 'worker'),
       'No worker is alive: what is submitted waits. Start one by “valley worker”, or the server with --workers 1 or more.');
@@ -40,6 +40,15 @@ export default function mount(root, { api }) {
     }
     return EVERY;
   }
+}
+
+function device({ device: name, device_name: called }) {
+  return called ? element('span', {}, name, element('span.soft', {}, ` · ${called}`)) : name;
+}
+
+function memory({ memory_used: used, memory_total: total }) {
+  if (used === null || used === undefined) return '–';
+  return total ? `${bytes(used)} of ${bytes(total)}` : bytes(used);
 }
 
 function link(id, known) {
