@@ -85,8 +85,13 @@ def checked_device(name: str | None) -> str:
 def environment_of(device: str) -> dict[str, str]:
     """What a process must have in its environment before torch starts, so that it sees its own device only."""
     index = device.partition(":")[2]
-    # With a fixed workspace cuBLAS gives the same bits at every run; torch asks for it by this name.
-    return {"CUDA_VISIBLE_DEVICES": index} | ({"CUBLAS_WORKSPACE_CONFIG": ":4096:8"} if index else {})
+    if not index:
+        return {"CUDA_VISIBLE_DEVICES": ""}
+    return {
+        "CUDA_VISIBLE_DEVICES": index,
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order in which nvidia-smi counts; CUDA's own puts the fastest first
+        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",  # fixed, so that cuBLAS gives the same bits at every run
+    }
 
 
 def describe(device: str) -> str:

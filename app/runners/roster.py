@@ -22,6 +22,7 @@ from app.storage.tables import processes, tasks
 log = logging.getLogger(__name__)
 
 Role = Literal["api", "worker"]
+LONGEST_DEVICE = 40  # characters; the identifier of a GPU may be longer, and is cut
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Member:
             "role": role,
             "host": socket.gethostname(),
             "pid": os.getpid(),
-            "device": device,
+            "device": device[:LONGEST_DEVICE],
             "device_name": device_name,
             "started": time.time(),
         }
