@@ -21,7 +21,7 @@ from app.experiments.processor import MemoryFull, NoDevice, set_precision, with_
 from app.experiments.recipes import DEMO, load_recipe
 from app.experiments.spec import Spec, parse_spec
 from app.experiments.workbench import Workbench
-from app.runners.child import Assignment, Child, Failed
+from app.runners.child import Assignment, Beat, Child, Failed
 from app.runners.devices import checked_device, crew_of, describe, environment_of, gpus, memory_of
 from app.settings import BadSettings
 
@@ -105,8 +105,10 @@ def test_the_child_sees_its_own_gpu_only_and_does_not_fall_back_to_the_processor
     child = Child("cuda:99")  # no machine has that many, so this one is missing wherever the test runs
     try:
         child.start(Assignment(next(iter(plan(spec))), spec, tmp_path, None, {}))
-        assert child.connection.poll(60)
-        answer = child.connection.recv()
+        answer: object = Beat()
+        while isinstance(answer, Beat):
+            assert child.connection.poll(60)
+            answer = child.connection.recv()
     finally:
         child.kill()
     assert isinstance(answer, Failed)

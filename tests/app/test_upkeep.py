@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dbos import DBOS
+
 from app.experiments.spec import Spec
 from app.runners.jobs import CONTROL, Jobs
 from app.runners.upkeep import KEEP_REPORTS, Upkeep
@@ -11,6 +13,7 @@ from app.storage.catalogue import Catalogue
 from app.storage.database import Database
 from app.storage.events import read_events, record
 from app.storage.folders import Storage
+from app.storage.store import open_store
 from app.storage.tables import experiments
 from tests.app.cluster import TINY
 
@@ -26,10 +29,13 @@ def test_a_folder_that_cannot_be_removed_does_not_keep_a_service_from_starting(
     storage.experiment(doomed).mkdir()
     in_the_way = storage.home / "trash" / doomed
     (in_the_way / "something").mkdir(parents=True)
+    DBOS.migrate(database.engine.url.render_as_string(hide_password=False))
     jobs = Jobs(database, "api-1-0", CONTROL, print)
-    upkeep = Upkeep(database, catalogue, jobs, storage, set)
+    jobs.connect()
+    upkeep = Upkeep(database, catalogue, jobs, storage, open_store(None, storage), set)
     upkeep.start()
     upkeep.stop()
+    jobs.client.destroy()
     assert storage.experiment(doomed).is_dir()
 
 
@@ -40,7 +46,9 @@ def test_only_the_latest_reports_of_a_running_experiment_stay(database: Database
         connection.execute(experiments.update().values(state="running"))
         for number in range(KEEP_REPORTS + 50):
             record(connection, row.id, [("progress", {"progress": number}), ("epoch", {"epoch": number})])
-    upkeep = Upkeep(database, catalogue, Jobs(database, "api-1-0", CONTROL, print), Storage(tmp_path), lambda: {row.id})
+    storage = Storage(tmp_path)
+    jobs = Jobs(database, "api-1-0", CONTROL, print)
+    upkeep = Upkeep(database, catalogue, jobs, storage, open_store(None, storage), lambda: {row.id})
     for _ in range(2):
         upkeep.forget_reports()
         with database.read() as connection:

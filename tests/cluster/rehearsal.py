@@ -40,7 +40,7 @@ class Container:
     process: subprocess.Popen[bytes] | None = field(default=None)
 
     def start(self) -> None:
-        command = [self.translate(part) for part in _programs(self.service.command)]
+        command = _programs([self.translate(part) for part in self.service.command])
         if self.service.image is None:
             command = self._prepare_postgres(command)
         with self.log.open("ab") as log:
@@ -56,7 +56,7 @@ class Container:
 
     def check(self) -> int:
         """Run the health check in the way of the engine; returns its exit code, 124 when it takes too long."""
-        command = [self.translate(part) for part in _programs(self.service.healthcheck)]
+        command = _programs([self.translate(part) for part in self.service.healthcheck])
         limit = 3 * seconds(
             self.service.definition["healthcheck"]["timeout"]
         )  # the machine may be busy with other tests
