@@ -27,8 +27,8 @@ def test_a_folder_that_cannot_be_removed_does_not_keep_a_service_from_starting(
         doomed = catalogue.add(connection, Spec.model_validate(TINY), key=None, priority=100).id
         catalogue.mark_deleted(connection, doomed)
     storage.experiment(doomed).mkdir()
-    in_the_way = storage.home / "trash" / doomed
-    (in_the_way / "something").mkdir(parents=True)
+    (storage.home / "trash").rmdir()
+    (storage.home / "trash").write_text("in the way")
     DBOS.migrate(database.engine.url.render_as_string(hide_password=False))
     jobs = Jobs(database, "api-1-0", CONTROL, print)
     jobs.connect()
