@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
@@ -17,6 +18,8 @@ import psutil
 import pytest
 
 from app.commands.client import Client, Refused, Unreachable
+from app.commands.serve import listen
+from app.settings import Settings
 from tests.app.runs import valley
 from tests.app.servers import TINY, Server, serving
 
@@ -38,6 +41,24 @@ def call(server: Server, *arguments: object) -> subprocess.CompletedProcess[str]
     """A command of `valley` against the server."""
     environment = {**os.environ, "VALLEY_SERVER": server.url, "COLUMNS": "200"}
     return subprocess.run(valley(*arguments), capture_output=True, text=True, env=environment, timeout=200, check=False)
+
+
+def test_small_answers_leave_at_once_on_connections_that_are_kept(tmp_path: Path) -> None:
+    """Without TCP_NODELAY the second and every further answer on a connection takes 40 ms."""
+
+    async def delays() -> bool:
+        accepted: asyncio.Future[socket.socket] = asyncio.get_running_loop().create_future()
+        with listen(Settings.load(home=str(tmp_path), port=0)) as door:
+            server = await asyncio.start_server(
+                lambda _, writer: accepted.set_result(writer.get_extra_info("socket")), sock=door
+            )
+            async with server:
+                _, writer = await asyncio.open_connection(*door.getsockname())
+                immediate = (await accepted).getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+                writer.close()
+        return not immediate
+
+    assert not asyncio.run(delays())
 
 
 def test_the_api_process_has_no_torch_and_starts_within_two_seconds(tmp_path: Path) -> None:
