@@ -26,7 +26,7 @@ RUN if [ -n "$TORCH_INDEX" ]; then \
     else \
         pip install --require-hashes --no-deps -r /locks/cuda.txt; \
     fi \
-    && python -c "import torch, torchvision, scipy, h5py, psycopg"
+    && python -c "import torch, torchvision, h5py, psycopg"
 
 FROM tools AS libraries-cuda
 COPY deploy/locks/cuda.txt /locks/

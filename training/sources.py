@@ -63,7 +63,7 @@ SOURCES = {
     for source in (
         Source(
             name="digits",
-            description="1797 handwritten digits, 8x8 grey (scikit-learn; needs no download)",
+            description="1797 handwritten digits, 8x8 grey (scikit-learn's; needs no download)",
             classes=10,
             shape=(1, 8, 8),
             mean=(0.3054,),

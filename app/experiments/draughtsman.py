@@ -18,7 +18,7 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
-_REST_SECONDS = 300.0
+_REST_SECONDS = 60.0
 _LARGE = 5_000_000
 
 

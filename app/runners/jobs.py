@@ -36,7 +36,7 @@ program; those of a newer one take over what an older one left in the queues, an
 
 _APPLICATION = "valleyscope"
 _CONTROL_POLL_SECONDS = 1.0  # a submitted experiment is started at once where there is room
-_IDLE_POLL_SECONDS = 0.35
+_IDLE_POLL_SECONDS = 0.42
 _BUSY_POLL_SECONDS = 0.08
 _POLLS_A_SECOND = 50.0  # of all workers together, so that many of them ask Postgres no more than a few do
 _LONGEST_POLL_SECONDS = 5.0
