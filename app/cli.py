@@ -145,15 +145,12 @@ def _serve(options: argparse.Namespace, console: Console) -> int:
 
 
 def _worker(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
-    from app.runners.crew import leave_with_parent
     from app.runners.worker import run_worker
 
     given = ("home", "database", "store", "data")
     settings = Settings.load(**{name: getattr(options, name) for name in given})
     start_logging(settings)
-    if options.attached:
-        leave_with_parent()
-    run_worker(settings, device=options.device)
+    run_worker(settings, device=options.device, attached=options.attached)
     return 0
 
 

@@ -16,6 +16,7 @@ from app.experiments.artefacts import is_keepers
 from app.experiments.experiment import LANDSCAPE
 from app.experiments.spec import Spec
 from app.runners.conductor import Stage, conduct
+from app.runners.crew import Crew
 from app.runners.jobs import CONDUCTED_AT_ONCE, CONTROL, LARGEST_PRIORITY, Jobs, conducted_at_once, experiment_job
 from app.runners.reaper import Reaper, Strays
 from app.runners.roster import Member, WorkerRow, process_ids, worker_rows
@@ -66,6 +67,11 @@ class Service:
         self._conducting: dict[str, str] = {}
         self._starting = 0
         self._most = CONDUCTED_AT_ONCE
+        self._crew: Crew | None = None
+
+    def employ(self, crew: Crew) -> None:
+        """Let local workers know at once when there is work."""
+        self._crew = crew
 
     def start(self) -> None:
         """Take part in the work. Raises what makes that impossible: a folder or a database that cannot be written."""
@@ -90,6 +96,7 @@ class Service:
                 directory=self._storage.experiment,
                 store=self.store,
                 stopping=self._stopping,
+                call_workers=self._call_workers,
             )
             self._jobs.start()
         self._pump.start()
@@ -338,12 +345,17 @@ class Service:
             if last and not self._stopping.is_set():
                 self._set_pace()
 
+    def _call_workers(self) -> None:
+        if self._crew is not None:
+            self._crew.call()
+
     def _set_pace(self) -> None:
         try:
             with self._database.read() as connection:
                 workers = len(process_ids(connection, "worker"))
             self._most = conducted_at_once(workers)
-            self._jobs.pace(busy=bool(self._conducting), workers=workers)
+            called = self._database.sqlite and self._crew is not None and workers <= len(self._crew.processes)
+            self._jobs.pace(busy=bool(self._conducting), workers=workers, called=called)
         except Exception as error:  # only a matter of speed
             log.warning("the pace of workers could not be set: %s", error)
 

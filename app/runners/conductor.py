@@ -64,6 +64,7 @@ class Stage:
     directory: Callable[[str], Path]
     store: Store
     stopping: threading.Event
+    call_workers: Callable[[], None]
 
 
 def conduct(stage: Stage, experiment: str, run: int) -> None:
@@ -193,6 +194,7 @@ class Conductor:
     def _issue(self, chosen: list[Task]) -> None:
         row, stage = self._row, self._stage
         self._insist(lambda: stage.ledger.issue(stage.jobs, row.id, chosen, priority=row.priority, number=row.number))
+        stage.call_workers()
 
     def _collect(self, keeper: Experiment, tasks: dict[str, Task]) -> set[str]:
         """Take results in whose predecessors are in; returns those that have to wait for them."""

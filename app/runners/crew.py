@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -48,6 +49,13 @@ class Crew:
     def processes(self) -> list[int]:
         return [post.process.pid for post in self._posts]
 
+    def call(self) -> None:
+        """Tell everyone that there is work, so that nobody has to look often whether there is."""
+        for post in self._posts:
+            if post.process.stdin is not None:
+                with suppress(OSError, ValueError):  # gone, or has not heard many earlier calls yet
+                    os.write(post.process.stdin.fileno(), b"!")
+
     def stop(self) -> None:
         """Let everyone hand back their task and leave; whoever does not is killed."""
         self._stopping.set()
@@ -77,12 +85,15 @@ class Crew:
             environment["VALLEY_STORE"] = self._settings.store
         if self._settings.data is not None:
             environment["VALLEY_DATA"] = str(self._settings.data)
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "app.cli", "worker", "--device", device, "--attached"],
             stdin=subprocess.PIPE,  # its end tells the worker that this process is gone, however it went
             env=environment,
             start_new_session=True,  # Ctrl-C is ours to pass on
         )
+        assert process.stdin is not None
+        os.set_blocking(process.stdin.fileno(), False)
+        return process
 
     def _look_after(self) -> None:
         while not self._stopping.wait(_LOOK_SECONDS):
@@ -103,13 +114,13 @@ class Crew:
             post.process, post.since, post.due = self._hire(post.device), now, None
 
 
-def leave_with_parent() -> None:
-    """End this process as SIGTERM would when the one that started it is gone: standard input ends then."""
+def heed_parent(called: Callable[[], None]) -> None:
+    """Hear the calls of the process that started this one; when it is gone, the input ends: end as by SIGTERM then."""
 
     def wait() -> None:
         with suppress(OSError):
             while os.read(sys.stdin.fileno(), 1024):
-                pass
+                called()
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=wait, name="parent", daemon=True).start()

@@ -36,7 +36,8 @@ program; those of a newer one take over what an older one left in the queues, an
 
 _APPLICATION = "valleyscope"
 _CONTROL_POLL_SECONDS = 1.0  # a submitted experiment is started at once where there is room
-_IDLE_POLL_SECONDS = 0.42
+_IDLE_POLL_SECONDS = 0.35
+_CALLED_POLL_SECONDS = 2.0
 _BUSY_POLL_SECONDS = 0.08
 _POLLS_A_SECOND = 50.0  # of all workers together, so that many of them ask Postgres no more than a few do
 _LONGEST_POLL_SECONDS = 5.0
@@ -91,10 +92,11 @@ def conducted_at_once(workers: int) -> int:
     return max(CONDUCTED_AT_ONCE, 2 * workers)
 
 
-def poll_seconds(*, busy: bool, workers: int) -> float:
-    """How long a worker waits between two looks into its queue."""
+def poll_seconds(*, busy: bool, workers: int, called: bool = False) -> float:
+    """How long a worker waits between two looks into its queue; idle ones need not hurry where work calls them."""
     shared = min(workers / _POLLS_A_SECOND, _LONGEST_POLL_SECONDS)
-    return max(shared, _BUSY_POLL_SECONDS if busy else _IDLE_POLL_SECONDS)
+    idle = _CALLED_POLL_SECONDS if called else _IDLE_POLL_SECONDS
+    return max(shared, _BUSY_POLL_SECONDS if busy else idle)
 
 
 class Jobs:
@@ -163,12 +165,12 @@ class Jobs:
         self.client.destroy()
         self._client = None
 
-    def pace(self, *, busy: bool, workers: int) -> None:
+    def pace(self, *, busy: bool, workers: int, called: bool) -> None:
         """Let workers look into their queue often while there is work, and the more seldom the more they are.
 
         Whoever ends a task looks at once (`take_next`), so this is about idle workers: of many, one looks soon.
         """
-        interval = poll_seconds(busy=busy, workers=workers)
+        interval = poll_seconds(busy=busy, workers=workers, called=called)
         for name, change in (
             (GPU, {"polling_interval_sec": interval}),
             (CONTROL, {"worker_concurrency": conducted_at_once(workers)}),

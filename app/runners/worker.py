@@ -28,6 +28,7 @@ from app.experiments.spec import Spec
 from app.runners.child import Assignment
 from app.runners.claims import ANY_GPU, Claim, claim_gpu
 from app.runners.courier import TaskCourier, patiently
+from app.runners.crew import heed_parent
 from app.runners.desk import ChildDied, Desk, Interrupted, TaskFailed
 from app.runners.devices import checked_device, describe, memory_of
 from app.runners.heartbeat import Heartbeat
@@ -58,11 +59,11 @@ _CONNECTIONS = 2  # that are kept open, beside that of the lease: Postgres pays 
 _TIDY_SECONDS = 600.0
 
 
-def run_worker(settings: Settings, *, device: str | None = None) -> None:
+def run_worker(settings: Settings, *, device: str | None = None, attached: bool = False) -> None:
     """Work until SIGTERM or SIGINT, then hand back what is unfinished. Call it in the main thread.
 
     `device` is cpu, or cuda:N, which the worker's child then sees as its only one; gpu for any that
-    no other worker has; by default the first GPU, if any.
+    no other worker has; by default the first GPU, if any. An attached worker belongs to the server that started it.
     """
     device = device if device == ANY_GPU else checked_device(device)
     os.nice(NICENESS)
@@ -73,6 +74,8 @@ def run_worker(settings: Settings, *, device: str | None = None) -> None:
 
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGINT, leave)
+    if attached:
+        heed_parent(worker.call)
     worker.run()
 
 
@@ -136,6 +139,11 @@ class Worker:
         fetching.join()
         self._leave()
 
+    def call(self) -> None:
+        """There is work: look into the queue now."""
+        if not self._at_work:
+            self._free.set()
+
     def _join(self) -> None:
         """Take part in the work, or leave no trace of having tried: a full disk is waited for."""
         with self._database.alone("start"):
@@ -178,7 +186,7 @@ class Worker:
             self._idle_since = time.monotonic()
 
     def _fetch(self) -> None:
-        """Whenever a task has ended, take the next one at once."""
+        """Whenever a task has ended, or somebody calls, take the next one at once."""
         while self._free.wait() and not self.stopping.is_set():
             self._free.clear()
             try:

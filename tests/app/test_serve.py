@@ -16,10 +16,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+import sqlalchemy as sa
 
 from app.commands.client import Client, Refused, Unreachable
 from app.commands.serve import listen
 from app.settings import Settings
+from app.storage.database import Database
 from tests.app.runs import valley
 from tests.app.servers import TINY, Server, serving
 
@@ -59,6 +61,35 @@ def test_small_answers_leave_at_once_on_connections_that_are_kept(tmp_path: Path
         return not immediate
 
     assert not asyncio.run(delays())
+
+
+def test_a_worker_hears_the_calls_of_its_server_and_leaves_with_it() -> None:
+    program = (
+        "import signal; from app.runners.crew import heed_parent\n"
+        "heed_parent(lambda: print('called', flush=True)); signal.pause()"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for _ in range(2):
+            process.stdin.write(b"!")
+            process.stdin.flush()
+            assert process.stdout.readline() == b"called\n"
+        process.stdin.close()
+        assert process.wait(30) == -signal.SIGTERM
+
+
+def test_idle_workers_are_called_when_there_is_work(tmp_path: Path) -> None:
+    """Also one that would look into the queue by itself in an hour only."""
+    with serving(tmp_path / "home", workers=1) as server:
+        server.wait(server.submit(), "done")
+        database = Database(f"sqlite:///{tmp_path / 'home' / 'valley.db'}")
+        with database.write() as connection:
+            change = sa.text("UPDATE queues SET polling_interval_sec = 3600 WHERE name = 'gpu'")
+            assert connection.execute(change).rowcount == 1
+        database.close()
+        time.sleep(3)  # the worker has looked once more, and knows
+        server.wait(server.submit(), "done", timeout=60)
 
 
 def test_the_api_process_has_no_torch_and_starts_within_two_seconds(tmp_path: Path) -> None:
