@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,11 +13,10 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from app.experiments.artefacts import is_keepers
 from app.experiments.experiment import LANDSCAPE
 from app.experiments.spec import Spec
-from app.runners.conductor import Stage, conduct
-from app.runners.crew import Crew
-from app.runners.jobs import CONDUCTED_AT_ONCE, CONTROL, LARGEST_PRIORITY, Jobs, conducted_at_once, experiment_job
-from app.runners.reaper import Reaper, Strays
-from app.runners.roster import Member, WorkerRow, process_ids, worker_rows
+from app.runners.jobs import LARGEST_PRIORITY
+from app.runners.podium import DEFAULT_PRIORITY, Podium
+from app.runners.reaper import Reaper
+from app.runners.roster import Member, WorkerRow, worker_rows
 from app.runners.upkeep import Upkeep
 from app.settings import Settings
 from app.storage.catalogue import ACTIVE, Catalogue, ExperimentRow, Page, State, WrongState
@@ -44,10 +41,6 @@ Queue = list[QueueRow]
 Hands = list[Hand]
 Uploads = list[CheckpointRow]
 
-DEFAULT_PRIORITY = 100
-_STOP_PATIENCE = 10.0
-_GREET_SECONDS = 10.0
-_PACE_SECONDS = 5.0
 _FETCH_SECONDS = 5.0
 
 
@@ -62,16 +55,6 @@ class Service:
         self._catalogue = Catalogue(self._database)
         self._ledger = Ledger(self._database)
         self._checkpoints = Checkpoints(self._database, self._storage, self.store)
-        self._stopping = threading.Event()
-        self._lock = threading.Lock()
-        self._conducting: dict[str, str] = {}
-        self._starting = 0
-        self._most = CONDUCTED_AT_ONCE
-        self._crew: Crew | None = None
-
-    def employ(self, crew: Crew) -> None:
-        """Let local workers know at once when there is work."""
-        self._crew = crew
 
     def start(self) -> None:
         """Take part in the work. Raises what makes that impossible: a folder or a database that cannot be written."""
@@ -85,40 +68,34 @@ class Service:
             self._checkpoints.sweep()
             self._member = Member(self._database, "api", lease_seconds=self._settings.lease_seconds)
             self._pump = Pump(self._database)
-            self._jobs = Jobs(self._database, self._member.id, CONTROL, self._conduct)
-            self._stage = Stage(
-                database=self._database,
-                catalogue=self._catalogue,
-                ledger=self._ledger,
-                jobs=self._jobs,
-                pump=self._pump,
-                process=self._member.id,
-                directory=self._storage.experiment,
-                store=self.store,
-                stopping=self._stopping,
-                call_workers=self._call_workers,
+            self.podium = Podium(
+                self._database,
+                self._catalogue,
+                self._ledger,
+                self._pump,
+                self._member,
+                self._storage.experiment,
+                self.store,
             )
-            self._jobs.start()
+            jobs = self.podium.jobs
+            jobs.start()
         self._pump.start()
-        self._reaper = Reaper(self._database, self._jobs, self._member)
+        self._reaper = Reaper(self._database, jobs, self._member)
         self._reaper.start()
-        self._upkeep = Upkeep(self._database, self._catalogue, self._jobs, self._storage, self.store, self._conducted)
+        self._upkeep = Upkeep(
+            self._database, self._catalogue, jobs, self._storage, self.store, lambda: self.podium.experiments
+        )
         self._upkeep.start()
-        self._watchman = threading.Thread(target=self._watch, name="watchman", daemon=True)
-        self._watchman.start()
+        self.podium.watch()
 
     def stop(self) -> None:
         """Hand back what is conducted here, and leave; workers go on with the tasks that they have."""
-        self._stopping.set()
-        deadline = time.monotonic() + _STOP_PATIENCE
-        while self._conducting and time.monotonic() < deadline:
-            time.sleep(0.02)
+        self.podium.clear()
         self._upkeep.stop()
         self._reaper.stop()
         self._pump.stop()
-        self._watchman.join()
-        self._jobs.stop()
-        self._member.leave(self._stopping)
+        self.podium.jobs.stop()
+        self._member.leave(self.podium.stopping)
         self._database.close()
 
     def check(self) -> None:
@@ -168,8 +145,7 @@ class Service:
 
     def retry(self, experiment: str) -> ExperimentRow:
         """Run an experiment again that failed, was cancelled, or lost files; it goes on from what it has."""
-        direct = self._reserve(DEFAULT_PRIORITY)
-        try:
+        with self.podium.room(DEFAULT_PRIORITY) as direct:
             with self._database.write(durable=True) as connection:
                 row = self._catalogue.find(connection, experiment, change=True)
                 if row.state in ACTIVE or (row.state == "done" and self._intact(row)):
@@ -179,12 +155,10 @@ class Service:
                 self._ledger.forgive(connection, experiment)
                 row = self._catalogue.begin_again(connection, experiment)
                 if not direct:
-                    self._jobs.enqueue_experiment(connection, row.id, row.run, row.priority)
+                    self.podium.jobs.enqueue_experiment(connection, row.id, row.run, row.priority)
             if direct:
-                self._start(row)
+                self.podium.start(row)
             return row
-        finally:
-            self._release(direct)
 
     def delete(self, experiment: str) -> None:
         """Remove an experiment with all its files; refused while it runs.
@@ -246,7 +220,7 @@ class Service:
         A file that is here is good enough while the store cannot be asked.
         """
         path = self.directory(row.id) / name
-        if not self.store.remote or (row.id in self._conducted() and is_keepers(name)):
+        if not self.store.remote or (row.id in self.podium.experiments and is_keepers(name)):
             return path
         if row.state == "done" and path.is_file():
             return path  # nothing changes any more
@@ -284,8 +258,7 @@ class Service:
         self._checkpoints.remove(identifier)
 
     def _submit(self, spec: Spec, key: str | None, priority: int) -> ExperimentRow:
-        direct = self._reserve(priority)
-        try:
+        with self.podium.room(priority) as direct:
             with self._database.write(durable=True) as connection:
                 if key is not None:
                     known = self._catalogue.known_by_key(connection, key, spec)
@@ -294,12 +267,10 @@ class Service:
                 self._checkpoints.require(connection, spec)
                 row = self._catalogue.add(connection, spec, key=key, priority=priority)
                 if not direct:
-                    self._jobs.enqueue_experiment(connection, row.id, row.run, priority)
+                    self.podium.jobs.enqueue_experiment(connection, row.id, row.run, priority)
             if direct:
-                self._start(row)
+                self.podium.start(row)
             return row
-        finally:
-            self._release(direct)
 
     def _intact(self, row: ExperimentRow) -> bool:
         """Whether the files of an experiment that is done are all there, and its landscape can be read."""
@@ -309,72 +280,3 @@ class Service:
         except (OSError, DamagedLandscape, NotALandscape):
             return False
         return {f"{name}.safetensors" for name in row.spec["minima"]} <= self.files(row).keys()
-
-    def _start(self, row: ExperimentRow) -> None:
-        """Run an experiment that was entered; where that fails it is without a job, and the upkeep revives it."""
-        try:
-            self._jobs.start_experiment(row.id, row.run)
-        except SQLAlchemyError as error:
-            log.warning("starting is put off: %s", reason(error), extra={"experiment": row.id})
-
-    def _reserve(self, priority: int) -> bool:
-        """Whether there is room to conduct one more experiment here and now; some is left for the urgent ones."""
-        with self._lock:
-            most = self._most + (CONDUCTED_AT_ONCE if priority < DEFAULT_PRIORITY else 0)
-            room = len(self._conducting) + self._starting < most and not self._stopping.is_set()
-            self._starting += room
-            return room
-
-    def _release(self, reserved: bool) -> None:
-        with self._lock:
-            self._starting -= reserved
-
-    def _conduct(self, experiment: str, run: int) -> None:
-        job = experiment_job(experiment, run)
-        with self._lock:
-            self._conducting[job] = experiment
-            first = len(self._conducting) == 1
-        try:
-            if first:
-                self._set_pace()
-            conduct(self._stage, experiment, run)
-        finally:
-            with self._lock:
-                del self._conducting[job]
-                last = not self._conducting
-            if last and not self._stopping.is_set():
-                self._set_pace()
-
-    def _call_workers(self) -> None:
-        if self._crew is not None:
-            self._crew.call()
-
-    def _set_pace(self) -> None:
-        try:
-            with self._database.read() as connection:
-                workers = len(process_ids(connection, "worker"))
-            self._most = conducted_at_once(workers)
-            called = self._database.sqlite and self._crew is not None and workers <= len(self._crew.processes)
-            self._jobs.pace(busy=bool(self._conducting), workers=workers, called=called)
-        except Exception as error:  # only a matter of speed
-            log.warning("the pace of workers could not be set: %s", error)
-
-    def _conducted(self) -> set[str]:
-        with self._lock:
-            return set(self._conducting.values())
-
-    def _watch(self) -> None:
-        """Now and then: look for lost jobs, set the pace of the workers that there are, and say that one is here."""
-        strays = Strays(self._jobs, self._member.id, lambda: set(self._conducting))
-        greeted = paced = time.monotonic()
-        while not self._stopping.wait(1.0):
-            strays.look()
-            if time.monotonic() - paced > _PACE_SECONDS:
-                paced = time.monotonic()
-                self._set_pace()
-            if time.monotonic() - greeted > _GREET_SECONDS:
-                greeted = time.monotonic()
-                try:
-                    self._member.greet()
-                except SQLAlchemyError as error:
-                    log.warning("the database refuses: %s", reason(error))

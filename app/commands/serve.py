@@ -65,7 +65,7 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._crew = Crew(self._settings, local_devices(self._settings))
-            self._app.state.wiring.service.employ(self._crew)
+            self._app.state.wiring.service.podium.employ(self._crew)
             self._telling = threading.Thread(target=self._ready, args=(self.address,), name="ready", daemon=True)
             self._telling.start()
 
