@@ -56,6 +56,7 @@ def main() -> int:
         promise = taken(browser, f"{main_view}?plane=basins", 1200, "light", part=".surfaces .pictures")
         save(promise, PROMISE)
         browser.close()
+        export(address, experiment)
     return 0
 
 
@@ -120,6 +121,17 @@ def taken(
     shot = page.locator(part).first.screenshot() if part else page.screenshot(full_page=whole)
     context.close()
     return shot
+
+
+def export(address: str, experiment: str) -> None:
+    """The picture for a paper, as `valley export` makes it, in docs/images/digits.png."""
+    with tempfile.TemporaryDirectory() as folder:
+        for command in (
+            ("fetch", experiment, "--server", address, "--out", folder),
+            ("export", folder, "--out", f"{folder}/export", "--formats", "png"),
+        ):
+            subprocess.run([sys.executable, "-m", "app.cli", *command], check=True, stdout=subprocess.DEVNULL)
+        shutil.copyfile(Path(folder) / "export" / "paper.png", IMAGES / "digits.png")
 
 
 def save(shot: bytes, path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import plotly.graph_objects as go
@@ -72,10 +72,18 @@ def training(
     figure.update_layout(
         xaxis={"title": axis_title("epoch")},
         yaxis={"type": "log" if as_log else "linear", "rangemode": "normal" if as_log else "tozero"}
-        | ({"tickformat": ".0%"} if shown.percent else {"dtick": 1} if as_log else {})
+        | ({"tickformat": ".0%"} if shown.percent else _log_ticks(figure) if as_log else {})
         | ({"rangemode": "normal"} if quantity == "accuracy" else {}),
         legend={"orientation": "h", "x": 0, "xanchor": "left", "y": -0.22, "yanchor": "top"},
         hovermode="x unified",
         showlegend=True,
     )
     return figure
+
+
+def _log_ticks(figure: go.Figure) -> dict[str, Any]:
+    """Powers of ten, or what plotly chooses where hardly one of them would be seen."""
+    drawn = np.concatenate([np.asarray(trace.y, dtype=float) for trace in figure.data] or [np.empty(0)])
+    values = drawn[np.isfinite(drawn) & (drawn > 0)]
+    wide = values.size > 0 and values.max() >= 20 * values.min()
+    return {"dtick": 1} if wide else {"nticks": 6}

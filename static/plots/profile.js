@@ -1,6 +1,6 @@
 // Loss or error along the paths between minima: the straight line dashed, the fitted curve solid.
 
-import { BAR_ROOM, axis, baseLayout } from './theme.js';
+import { BAR_ROOM, axis, baseLayout, logTicks } from './theme.js';
 
 /** How people call a path: "curve valley: sgd to altsdp". */
 export function pathLabel({ kind, name, start, end }) {
@@ -36,7 +36,8 @@ export function profileFigure(entries, { split, value, log, mode, narrow, zoom }
 /** Traces and axes of a profile, on the axes x<suffix> and y<suffix>. */
 export function profileParts(entries, { split, value, log, mode, zoom }, suffix = '') {
   const shown = entries.filter(({ path }) => path[value][split]?.some((number) => !Number.isNaN(number)));
-  const top = value === 'error' ? 1 : highest(shown.map(({ path }) => path[value][split]));
+  const lists = shown.map(({ path }) => path[value][split]);
+  const top = value === 'error' ? 1 : highest(lists);
   const logarithmic = log && value === 'loss';
   const traces = shown.map(({ path, line, label }) => ({
     type: 'scatter',
@@ -50,9 +51,9 @@ export function profileParts(entries, { split, value, log, mode, zoom }, suffix 
     yaxis: `y${suffix}`,
   }));
   const title = value === 'error' ? `${split} error` : `${split} loss, nats`;
-  const scale = logarithmic ? { type: 'log', dtick: 1 } : { type: 'linear', rangemode: 'tozero' };
+  const scale = logarithmic ? { type: 'log', ...logTicks(lists) } : { type: 'linear', rangemode: 'tozero' };
   const format =
-    value === 'error' ? { tickformat: errorFormat(highest(shown.map(({ path }) => path[value][split]))) } : {};
+    value === 'error' ? { tickformat: errorFormat(highest(lists)) } : {};
   return {
     traces,
     xaxis: axis(mode, 't along the path', { range: zoom?.t ?? [0, 1] }),

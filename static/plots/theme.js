@@ -83,6 +83,18 @@ export function axis(mode, title, more = {}) {
   };
 }
 
+/** Ticks of a logarithmic axis: powers of ten, or what plotly chooses where hardly one of them would be seen. */
+export function logTicks(lists) {
+  let [low, high] = [Infinity, 0];
+  for (const list of lists) {
+    for (const value of list) {
+      if (value > 0 && value < low) low = value;
+      if (value > high && value < Infinity) high = value;
+    }
+  }
+  return high >= 20 * low ? { dtick: 1 } : { nticks: 6 };
+}
+
 /** An axis of a scene. */
 export function sceneAxis(mode, title, more = {}) {
   const ink = inks(mode);

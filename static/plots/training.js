@@ -1,6 +1,6 @@
 // How the minima came about: small pictures of their training, side by side on one axis of epochs.
 
-import { axis, baseLayout, inks } from './theme.js';
+import { axis, baseLayout, inks, logTicks } from './theme.js';
 
 export const QUANTITIES = {
   loss: { title: 'loss, nats (test dotted)', columns: { train: 'train_loss', test: 'test_loss' }, log: true },
@@ -42,8 +42,9 @@ export function trainingFigure(runs, { quantities, columns, log, mode, narrow })
     const left = column * (width + gap);
     const top = 1 - (row * (ROW + BETWEEN)) / height;
     const isLog = shown.log && log;
+    const lists = runs.flatMap(({ epochs }) => Object.values(shown.columns).map((name) => epochs[name] ?? []));
     const kind = isLog
-      ? { type: 'log', dtick: 1 }
+      ? { type: 'log', ...logTicks(lists) }
       : { type: 'linear', rangemode: shown.zero ? 'tozero' : 'normal', nticks: 6 };
     const last = row === rows - 1 || index + columns >= quantities.length;
     layout[`xaxis${suffix}`] = axis(mode, last ? 'epoch' : '', {
