@@ -54,7 +54,7 @@ class Hosts(Cluster):
         self.kill_worker(self.workers.index(worker))
         for pid in children:
             self.until(lambda pid=pid: not Path(f"/proc/{pid}").exists() or _is_zombie(pid))
-        shutil.rmtree(home)
+        shutil.rmtree(home, ignore_errors=not home.exists())  # it may not have come so far as to have one
 
     def copy(self, experiment: str) -> Path:
         """All that the store has of an experiment, in a new folder."""
