@@ -1,6 +1,6 @@
 """Blueprints of networks: names and shapes of tensors, size, cost and initial norms, without torch in this process.
 
-A process with torch draws a blueprint (`app.experiments.draughtsman`); it is kept for the next question.
+A process with torch draws a blueprint (`app.experiments.drawing`); it is kept for the next question.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.experiments.draughtsman import Draughtsman, NoAnswer
+from app.experiments.clerk import Clerk, NoAnswer
 from app.experiments.spec import Model
 
 log = logging.getLogger(__name__)
 
 _KEPT = 256
 _PATIENCE = 60.0
+_LARGE = 5_000_000
 
 
 class BadModel(ValueError):
@@ -64,14 +65,14 @@ class Blueprints:
         self._largest = largest
         self._kept: OrderedDict[str, Blueprint | BadModel] = OrderedDict()
         self._drawing = threading.Lock()
-        self._draughtsman = Draughtsman()
+        self._clerk = Clerk("app.experiments.drawing")
 
     def prepare(self) -> None:
         """Get ready for the first drawing, which would take seconds otherwise."""
-        self._draughtsman.prepare()
+        self._clerk.prepare()
 
     def close(self) -> None:
-        self._draughtsman.close()
+        self._clerk.close()
 
     def known(self, model: Model, dataset: str) -> Blueprint | None:
         """The blueprint, if it was drawn before."""
@@ -100,10 +101,13 @@ class Blueprints:
             "largest": self._largest,
         }
         try:
-            answer = self._draughtsman.ask(question, _PATIENCE)
+            answer = self._clerk.ask(question, _PATIENCE)
         except NoAnswer as error:
             log.warning("drawing %s failed: %s", model, error)
             raise BadModel(f"model {model} cannot be built here ({error}): choose a smaller one") from error
+        if answer.get("parameters", 0) > _LARGE:  # what a large network took is not given back otherwise
+            self._clerk.close()
+            self._clerk.prepare()
         return BadModel(answer["error"]) if "error" in answer else Blueprint.from_json(answer)
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -12,12 +9,11 @@ from typing import Any, get_args
 import torch
 from torch import nn
 
+from app.experiments.clerk import answer_questions
 from training.groups import group_norms, partition, prunable
 from training.models import build_model, count_parameters, multiply_adds
 from training.settings import Structure
 from training.sources import SOURCES
-
-_NICENESS = 5  # somebody waits for the answer, and others for the API
 
 # The names that safetensors gives to torch's types.
 _TYPES = {
@@ -66,20 +62,6 @@ def _norms(model: nn.Module) -> Iterator[list[Any]]:
                 yield [structure, bias, float(norms.min()), float(norms.median())]
 
 
-def main() -> int:
-    os.nice(_NICENESS)
-    torch.set_num_threads(1)
-    # Whatever a factory of the operator's prints must not mix with the answer.
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    for question in sys.stdin:
-        try:
-            answer = draw(json.loads(question))
-        except Exception as error:  # any option may be wrong in any way; the caller shows the message to its client
-            answer = {"error": str(error).split("\n", 1)[0] or type(error).__name__}
-        print(json.dumps(answer), file=answers, flush=True)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    torch.set_num_threads(1)
+    answer_questions(draw)

@@ -11,7 +11,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import IO, Any, TypeVar
 import numpy as np
 
 from app.experiments.plan import Kind, Task, plan, plane_tiles
+from app.experiments.press import write_here
 from app.experiments.results import FramedPlane, Judged, MeasuredPath, Result, SurfaceTile, TrainedMinimum
 from app.experiments.spec import BadSpec, Spec, parse_spec
 from landscape.atomic import write_atomically
@@ -124,15 +125,13 @@ class Experiment:
             self._changed = False
             self._saved = time.monotonic()
 
-    def finish(self) -> None:
-        """Write the last snapshot, the verdict and the report."""
+    def finish(self, write_report: Callable[[Path, Path], None] = write_here) -> None:
+        """Write the last snapshot, the verdict, and the report, by a function from the landscape's file to its own."""
         self._changed = True
         self.snapshot()
         if self.landscape.verdict is not None:
             _write_json(self.directory / VERDICT, self.landscape.verdict)
-        from landscape.report import write_report  # plotly takes long to load, and a server must start quickly
-
-        write_report(self.landscape, self.directory / REPORT)
+        write_report(self.directory / LANDSCAPE, self.directory / REPORT)
 
     def _has(self, name: str) -> bool:
         return name in self.elsewhere or (self.directory / name).is_file()

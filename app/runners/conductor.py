@@ -18,6 +18,7 @@ from app.experiments.experiment import LANDSCAPE, Busy, Experiment
 from app.experiments.meter import Meter
 from app.experiments.parcels import unpack
 from app.experiments.plan import Task, lost_tasks, ready_tasks
+from app.experiments.press import Press
 from app.experiments.spec import Spec, parse_spec
 from app.runners.courier import KeeperCourier, patiently
 from app.runners.jobs import HandedBack, Jobs
@@ -65,6 +66,7 @@ class Stage:
     store: Store
     stopping: threading.Event
     call_workers: Callable[[], None]
+    press: Press
 
 
 def conduct(stage: Stage, experiment: str, run: int) -> None:
@@ -103,7 +105,7 @@ class Conductor:
             keeper = self._open(spec)
             try:
                 self._go_on(keeper)
-                keeper.finish()
+                keeper.finish(self._stage.press.print)
                 patiently(self._courier.deliver, self._check)
                 self._end("failed" if self._failed else "done", error=self._missing(keeper), keeper=keeper)
             except HandedBack:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.experiments.press import Press
 from app.runners.conductor import Stage, conduct
 from app.runners.crew import Crew
 from app.runners.jobs import CONDUCTED_AT_ONCE, CONTROL, Jobs, conducted_at_once, experiment_job
@@ -59,6 +60,7 @@ class Podium:
             store=store,
             stopping=self.stopping,
             call_workers=self._call_workers,
+            press=Press(),
         )
         self._crew: Crew | None = None
         self._lock = threading.Lock()
@@ -84,6 +86,7 @@ class Podium:
         while self._conducting and time.monotonic() < deadline:
             time.sleep(0.02)
         self._watchman.join()
+        self._stage.press.close()
 
     def employ(self, crew: Crew) -> None:
         """Let local workers know at once when there is work."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from app.api.admission import Admission, TooExpensive
 from app.experiments.blueprints import BadModel, Blueprint, Blueprints
-from app.experiments.draughtsman import Draughtsman, NoAnswer
+from app.experiments.clerk import Clerk, NoAnswer
 from app.experiments.estimate import CORE, GPU, Work, accumulated, estimate
 from app.experiments.recipes import load_recipe
 from app.experiments.spec import Model, Spec, parse_spec
@@ -22,6 +22,7 @@ from app.settings import Settings
 from training.settings import Training
 from training.thresholds import Mode
 
+DRAWING = "app.experiments.drawing"
 SCHEDULES: list[dict[str, Any]] = [
     {"kind": "constant"},
     {"kind": "halving", "every": 3},
@@ -110,30 +111,30 @@ def test_blueprints_are_drawn_once_and_agree_with_the_networks() -> None:
 
 
 def test_one_process_answers_all_questions_and_is_replaced_when_it_dies() -> None:
-    draughtsman = Draughtsman()
+    clerk = Clerk(DRAWING)
     question = {"model": {"name": "mlp", "hidden": [3]}, "dataset": "digits", "data_root": None, "largest": 10**6}
     try:
-        draughtsman.prepare()
-        first = draughtsman.pid
-        assert draughtsman.ask(question, 120)["parameters"] == 64 * 3 + 3 + 3 * 10 + 10
-        assert "hidden" in draughtsman.ask({**question, "model": {"name": "mlp", "hidden": "x"}}, 120)["error"]
-        assert draughtsman.pid == first
+        clerk.prepare()
+        first = clerk.pid
+        assert clerk.ask(question, 120)["parameters"] == 64 * 3 + 3 + 3 * 10 + 10
+        assert "hidden" in clerk.ask({**question, "model": {"name": "mlp", "hidden": "x"}}, 120)["error"]
+        assert clerk.pid == first
         assert first is not None
         os.kill(first, signal.SIGSTOP)
         with pytest.raises(NoAnswer, match="takes more than"):
-            draughtsman.ask(question, 0.1)
-        assert draughtsman.pid is None
-        assert draughtsman.ask(question, 120)["parameters"] == 235
+            clerk.ask(question, 0.1)
+        assert clerk.pid is None
+        assert clerk.ask(question, 120)["parameters"] == 235
     finally:
-        draughtsman.close()
-    assert draughtsman.pid is None
+        clerk.close()
+    assert clerk.pid is None
 
 
 def test_a_process_without_questions_gives_its_memory_back() -> None:
-    draughtsman = Draughtsman(rest_seconds=0.1)
-    draughtsman.prepare()
+    clerk = Clerk(DRAWING, rest_seconds=0.1)
+    clerk.prepare()
     deadline = time.monotonic() + 60
-    while draughtsman.pid is not None:
+    while clerk.pid is not None:
         assert time.monotonic() < deadline
         time.sleep(0.02)
 

@@ -1,7 +1,7 @@
-"""The draughtsman: a process with torch in it that answers questions about networks, for one that has none.
+"""A clerk: a process that answers questions, for one that must not load its libraries or has no time for them.
 
-It is started ahead of the first question, since loading torch takes seconds; after a while without questions it ends
-and gives its memory back, and the next question starts it again.
+It may be started ahead of the first question, where loading takes seconds; after a while without questions it ends and
+gives its memory back, and the next question starts it again.
 """
 
 from __future__ import annotations
@@ -14,22 +14,24 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 log = logging.getLogger(__name__)
 
 _REST_SECONDS = 60.0
-_LARGE = 5_000_000
+_NICENESS = 5  # somebody waits for the answer, and others for the API
 
 
 class NoAnswer(RuntimeError):
     """The process died, or took too long; the message says which."""
 
 
-class Draughtsman:
-    """Asks one process one question at a time (`app.experiments.drawing`)."""
+class Clerk:
+    """Asks one process (`python -m module`) one question at a time; both sides speak JSON, a line each."""
 
-    def __init__(self, *, rest_seconds: float = _REST_SECONDS) -> None:
+    def __init__(self, module: str, *, rest_seconds: float = _REST_SECONDS) -> None:
+        self._module = module
         self._rest_seconds = rest_seconds
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -64,9 +66,6 @@ class Draughtsman:
                 code = process.wait()
                 self._end()
                 raise NoAnswer(f"its process ended with code {code}")
-            if answer.get("parameters", 0) > _LARGE:  # what a large network took is not given back otherwise
-                self._end()
-                self._start()
             return answer
 
     def close(self) -> None:
@@ -77,7 +76,7 @@ class Draughtsman:
         if self.pid is None:
             self._end()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "app.experiments.drawing"],
+                [sys.executable, "-m", self._module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={name: value for name, value in os.environ.items() if name != "VALLEY_API_KEY"},
@@ -99,6 +98,22 @@ class Draughtsman:
             self._process.kill()
             self._process.communicate()
             self._process = None
+
+
+def answer_questions(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """The clerk's side: answers every line of the standard input until that ends. What goes wrong is an answer, too."""
+    os.nice(_NICENESS)
+    # Whatever else is printed must not mix with the answers.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    for question in sys.stdin:
+        try:
+            given = answer(json.loads(question))
+        except Exception as error:  # any question may be wrong in any way; whoever asked decides what that means
+            given = {"error": str(error).split("\n", 1)[0] or type(error).__name__}
+            if isinstance(error, OSError) and error.errno is not None:
+                given["errno"] = error.errno
+        print(json.dumps(given), file=answers, flush=True)
 
 
 def _read_answer(process: subprocess.Popen[bytes], deadline: float) -> dict[str, Any] | None:
