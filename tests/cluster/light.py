@@ -23,7 +23,7 @@ from app.experiments.results import Result
 from app.experiments.spec import Spec
 from app.runners.child import Advance, Assignment
 from app.runners.desk import Desk, Interrupted
-from app.runners.worker import Worker
+from app.runners.worker import NICENESS, Worker
 from app.settings import Settings
 
 HOUSE = Path(__file__).parents[2]
@@ -89,6 +89,7 @@ def compute(folder: Path) -> None:
 
 def work(file: Path, seconds: float) -> None:
     """One worker, until SIGTERM."""
+    os.nice(NICENESS)
     worker = Worker(Settings.load(), "cpu")
     worker._desk = LightDesk(pickle.loads(file.read_bytes()), file.parent, seconds)
     signal.signal(signal.SIGTERM, lambda *_: worker.stopping.set())
