@@ -25,3 +25,14 @@ def slow(input_shape: tuple[int, ...], classes: int, seconds: float = 0.02) -> A
             return super().forward(x)
 
     return Slow(nn.Flatten(), nn.Linear(math.prod(input_shape), classes))
+
+
+def choosy(input_shape: tuple[int, ...], classes: int) -> Any:
+    """A network whose way depends on what it sees, so that it can neither be traced nor run without values."""
+    from torch import nn
+
+    class Choosy(nn.Sequential):
+        def forward(self, x: Any) -> Any:
+            return super().forward(x if float(x.sum()) > 0 else -x)
+
+    return Choosy(nn.Flatten(), nn.Linear(math.prod(input_shape), classes))

@@ -110,6 +110,13 @@ def test_blueprints_are_drawn_once_and_agree_with_the_networks() -> None:
     blueprints.close()
 
 
+def test_an_operators_own_network_may_look_at_values() -> None:
+    blueprints = Blueprints(None, 10**6)
+    drawn = blueprints.draw(Model(name="tests.app.plugins:choosy"), "digits")
+    assert (drawn.parameters, drawn.multiply_adds) == (650, 640)
+    blueprints.close()
+
+
 def test_one_process_answers_all_questions_and_is_replaced_when_it_dies() -> None:
     clerk = Clerk(DRAWING)
     question = {"model": {"name": "mlp", "hidden": [3]}, "dataset": "digits", "data_root": None, "largest": 10**6}
