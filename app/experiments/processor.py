@@ -12,6 +12,13 @@ from app.experiments.spec import Precision
 T = TypeVar("T")
 
 SMALLEST_BLOCK = 8
+_MEMORY_WORDS = (
+    "DefaultCPUAllocator: can't allocate memory",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+)
+"""What errors say that are of no class of their own: of the processor's allocator, the driver, and its libraries."""
 _wanted = "cpu"
 
 
@@ -63,7 +70,7 @@ def is_memory_full(error: BaseException) -> bool:
     """Whether an error says that the device, or the machine, has no more memory."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    return isinstance(error, RuntimeError) and "DefaultCPUAllocator: can't allocate memory" in str(error)
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in _MEMORY_WORDS)
 
 
 def with_less_memory(action: Callable[[int | None], T], taken: Callable[[], int]) -> T:

@@ -61,9 +61,19 @@ def perform(assignment: Assignment, report: Report, cancelled: CancelCheck) -> R
         return _perform(_bench, assignment.task, report, cancelled)
     except Exception as error:
         if is_memory_full(error):
-            size = f"training.batch_size={assignment.spec.training.batch_size}"
+            size = _batch_size(assignment)
             raise MemoryFull(f"{processor_name()} has too little memory for {size}: lower it") from error
         raise
+
+
+def _batch_size(assignment: Assignment) -> str:
+    """The field that says how many samples a task takes at a time, with its value."""
+    spec, task = assignment.spec, assignment.task
+    if task.kind is Kind.FIT and (size := spec.all_curves[task.subject].batch_size) is not None:
+        return f"curves.{task.subject}.batch_size={size}"
+    if task.kind is Kind.TRAIN and "batch_size" in spec.minima[task.subject].model_fields_set:
+        return f"minima.{task.subject}.batch_size={spec.minima[task.subject].batch_size}"
+    return f"training.batch_size={spec.training.batch_size}"
 
 
 def _perform(bench: Workbench, task: Task, report: Report, cancelled: CancelCheck) -> Result:

@@ -6,10 +6,11 @@ GPUs of their machine, and each takes a lease on one by its UUID, which is the s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.runners.devices import Gpu, gpus
-from app.runners.leases import Lease, hold_lease, take_lease
+from app.runners.leases import LEASE_SECONDS, Lease, hold_lease, take_lease
 from app.settings import BadSettings
 from app.storage.database import Database
 
@@ -34,14 +35,17 @@ class Claim:
         return f"cuda:{self.gpu.uuid}"
 
 
-def claim_gpu(database: Database) -> Claim:
-    """Take the first GPU that is free. Call it inside `database.alone`, so that no two look at once."""
+def claim_gpu(database: Database, *, seconds: float = LEASE_SECONDS, taken: Callable[[], None] = lambda: None) -> Claim:
+    """Take the first GPU that is free. Call it inside `database.alone`, so that no two look at once.
+
+    A worker that is silent for `seconds` loses its claim; if another has the GPU when it comes back, `taken` is called.
+    """
     found = gpus()
     for gpu in found:
         with take_lease(database, _name(gpu)) as free:
             pass
         if free:
-            return Claim(gpu, hold_lease(database, _name(gpu)))
+            return Claim(gpu, hold_lease(database, _name(gpu), seconds=seconds, taken=taken))
     if not found:
         raise BadSettings(
             "device is 'gpu', and nvidia-smi shows none here: give the worker one (in a container with the capability "

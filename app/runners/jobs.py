@@ -14,9 +14,6 @@ from typing import Literal
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig, EnqueueOptions, SetWorkflowID
-from dbos._core import execute_dequeued_workflow
-from dbos._dbos import _get_dbos_instance
-from dbos._utils import generate_uuid
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.storage.database import Database
@@ -107,6 +104,7 @@ class Jobs:
         self._process = process
         self._listens_to = listens_to
         self._duty = duty
+        self._hasty = True
         self._client: DBOSClient | None = None
 
     @property
@@ -183,18 +181,32 @@ class Jobs:
     def take_next(self) -> None:
         """Take a job from the queue now, if there is one, rather than when DBOS looks into it the next time.
 
-        DBOS offers no call for this, so these are the ones that its own poller makes.
+        DBOS offers no call for this, so these are the ones that its own poller makes. Where a release of it has changed
+        them, this does nothing from then on: a matter of speed, for DBOS goes on looking by itself.
         """
-        dbos = _get_dbos_instance()
-        queue = dbos._sys_db.get_queue(self._listens_to)
-        if queue is None:
+        if not self._hasty:
             return
-        token = generate_uuid()
-        chosen, _ = dbos._sys_db.start_queued_workflows(
-            queue, self._process, _format(GENERATION), None, owner_xid=token
-        )
-        for status in dbos._sys_db.get_workflow_statuses(chosen) if chosen else ():
-            execute_dequeued_workflow(dbos, status, token)
+        chosen: list[str] = []
+        try:
+            from dbos._core import execute_dequeued_workflow
+            from dbos._dbos import _get_dbos_instance
+            from dbos._utils import generate_uuid
+
+            dbos, token = _get_dbos_instance(), generate_uuid()
+            queue = dbos._sys_db.get_queue(self._listens_to)
+            if queue is None:
+                return
+            chosen, _ = dbos._sys_db.start_queued_workflows(
+                queue, self._process, _format(GENERATION), None, owner_xid=token
+            )
+            for status in dbos._sys_db.get_workflow_statuses(chosen) if chosen else ():
+                execute_dequeued_workflow(dbos, status, token)
+        except (ImportError, AttributeError, TypeError) as error:
+            self._hasty = False
+            log.error(
+                "this release of DBOS lets nobody take a job at once (%s); tasks start later than they could", error
+            )
+            self.hand_back(self._process, only=set(chosen))
 
     def enqueue_experiment(self, connection: sa.Connection, experiment: str, run: int, priority: int) -> None:
         self._enqueue(connection, "experiment", CONTROL, experiment_job(experiment, run), priority + 1, experiment, run)

@@ -32,6 +32,7 @@ LEASE_SECONDS = 15.0
 _LOOK_SECONDS = 0.25
 _SETTLING_SECONDS = 4.0
 _BEATS = 6  # signs of life in the time of a lease
+_RIVAL_SECONDS = 5.0  # whoever merely tries whether a lease is free lets go of it sooner
 
 
 class Lease(Protocol):
@@ -49,15 +50,21 @@ class Lease(Protocol):
 
 
 def hold_lease(
-    database: Database, name: str, *, seconds: float = LEASE_SECONDS, back: Callable[[], None] = lambda: None
+    database: Database,
+    name: str,
+    *,
+    seconds: float = LEASE_SECONDS,
+    back: Callable[[], None] = lambda: None,
+    taken: Callable[[], None] = lambda: None,
 ) -> Lease:
-    """Take the lease of this process; names are unique to a start, so nobody else wants it.
+    """Take the lease of this process, or of something that it alone may use.
 
     `back` is called when a lease that was lost is held again, for in between others may have buried this process.
+    `taken` is called when it was lost and another holds it now; for names that are unique to a start nobody does.
     """
     if database.path is not None:
         return _FileLease(_file(database.path, name))
-    return _SessionLease(database, name, seconds, back)
+    return _SessionLease(database, name, seconds, back, taken)
 
 
 @contextmanager
@@ -134,11 +141,14 @@ def _take_file(path: Path) -> Iterator[bool]:
 class _SessionLease:
     """An advisory lock, taken again in a thread whenever the server drops the session."""
 
-    def __init__(self, database: Database, name: str, seconds: float, back: Callable[[], None]) -> None:
+    def __init__(
+        self, database: Database, name: str, seconds: float, back: Callable[[], None], taken: Callable[[], None]
+    ) -> None:
         self._database = database
         self._key = {"key": lock_key(name)}
         self._seconds = seconds
         self._back = back
+        self._taken = taken
         self._released = threading.Event()
         self._since = time.monotonic()
         self._connection: sa.Connection | None = self._acquire()
@@ -162,9 +172,13 @@ class _SessionLease:
         connection = _single_connection(self._database)
         try:
             connection.execute(sa.text(f"SET idle_session_timeout = {int(1000 * self._seconds)}"))
+            patience: float | None = time.monotonic() + _RIVAL_SECONDS
             while not connection.execute(sa.text("SELECT pg_try_advisory_lock(:key)"), self._key).scalar():
                 if self._released.wait(0.1):  # somebody tries whether we are dead, and lets go again
                     break
+                if patience is not None and time.monotonic() > patience:
+                    patience = None
+                    self._taken()
         except BaseException:
             connection.close()
             raise

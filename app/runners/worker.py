@@ -148,11 +148,11 @@ class Worker:
         """Take part in the work, or leave no trace of having tried: a full disk is waited for."""
         with self._database.alone("start"):
             migrate(self._database)
+            lease = self._settings.lease_seconds
             if self._device == ANY_GPU:
-                self._claim = claim_gpu(self._database)
+                self._claim = claim_gpu(self._database, seconds=lease, taken=self._yield_gpu)
                 self._device = self._claim.shown
                 self._desk = Desk(self._claim.pinned, stall_seconds=self._settings.stall_seconds)
-            lease = self._settings.lease_seconds
             member = Member(self._database, "worker", self._device, describe(self._device), lease_seconds=lease)
             jobs = Jobs(self._database, member.id, GPU, self.perform)
             self._member, self._jobs = member, jobs  # before jobs start: the first may come at once
@@ -161,6 +161,11 @@ class Worker:
             except BaseException:
                 member.lease.release()
                 raise
+
+    def _yield_gpu(self) -> None:
+        """Another worker took the GPU while this one was silent: end, and whoever restarts workers finds a free one."""
+        log.error("%s belongs to another worker now; this one hands its task back and ends", self._device)
+        self.stopping.set()
 
     def perform(self, experiment: str, name: str, issue: int) -> None:
         """The job of one task."""

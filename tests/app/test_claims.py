@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
+from app.runners import leases
 from app.runners.claims import claim_gpu
 from app.settings import BadSettings
-from app.storage.database import Database
+from app.storage.database import Database, lock_key
+from app.storage.migrations import migrate
 from tests.app.cluster import Cluster
-from tests.app.databases import database
+from tests.app.databases import database, postgres_url
 
 __all__ = ["database"]
 
@@ -46,6 +50,34 @@ def test_each_claim_is_of_another_gpu_until_none_is_left(database: Database) -> 
     assert again.gpu.uuid == "GPU-bbbb"
     for claim in (claims[0], again, claims[2]):
         claim.lease.release()
+
+
+def test_a_worker_that_finds_its_gpu_taken_when_it_comes_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session of Postgres may end while its worker lives; who waited for the lease has it first."""
+    monkeypatch.setattr(leases, "_RIVAL_SECONDS", 0.5)
+    found = Database(postgres_url())
+    with found.alone("start"):
+        migrate(found)
+    told = threading.Event()
+    claim = claim_gpu(found, taken=told.set)
+    key = lock_key("gpu-GPU-aaaa")
+    halves = {"high": (key >> 32) & (2**32 - 1), "low": key & (2**32 - 1)}
+    rival = found.engine.connect()
+    waiting = threading.Thread(
+        target=rival.execute, args=(sa.text("SELECT pg_advisory_lock(:key)"), {"key": key}), daemon=True
+    )
+    waiting.start()
+    held = "FROM pg_locks WHERE classid = :high AND objid = :low"
+    with found.write() as connection:
+        while connection.execute(sa.text(f"SELECT count(*) {held}"), halves).scalar() != 2:
+            pass
+        connection.execute(sa.text(f"SELECT pg_terminate_backend(pid) {held} AND granted"), halves)
+    assert told.wait(30)
+    waiting.join(30)
+    claim.lease.release()
+    rival.invalidate()
+    rival.close()
+    found.close()
 
 
 def test_without_a_gpu_the_remedy_is_named(tmp_path: Path, driver: Callable[[list[str]], None]) -> None:

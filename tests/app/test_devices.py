@@ -17,7 +17,7 @@ from torch import Tensor
 
 from app.experiments import processor
 from app.experiments.plan import plan
-from app.experiments.processor import MemoryFull, NoDevice, set_precision, with_less_memory
+from app.experiments.processor import MemoryFull, NoDevice, is_memory_full, set_precision, with_less_memory
 from app.experiments.recipes import DEMO, load_recipe
 from app.experiments.spec import Spec, parse_spec
 from app.experiments.workbench import Workbench
@@ -156,6 +156,22 @@ def test_blocks_shrink_until_they_fit_and_then_it_is_said() -> None:
         with_less_memory(never, lambda: tried[-1] or 100)
     with pytest.raises(ZeroDivisionError):
         with_less_memory(lambda _: 1 // 0, lambda: 1)  # type: ignore[arg-type,return-value]
+
+
+@pytest.mark.parametrize(
+    ("error", "full"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), True),
+        (torch.AcceleratorError("CUDA error: out of memory"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
+        (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), True),
+        (MemoryError(), True),
+        (RuntimeError("CUDA error: device-side assert triggered"), False),
+        (ValueError("CUDA error: out of memory"), False),
+    ],
+)
+def test_full_memory_is_recognised_however_it_is_told(error: Exception, full: bool) -> None:
+    assert is_memory_full(error) is full
 
 
 def small_spec() -> Spec:

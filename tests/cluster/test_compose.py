@@ -55,7 +55,7 @@ def test_every_service_is_looked_after_and_limited(profile: str) -> None:
 
 
 def test_the_grace_period_is_longer_than_a_worker_needs_to_hand_its_task_back() -> None:
-    from app.api.service import _STOP_PATIENCE
+    from app.runners.podium import _STOP_PATIENCE
     from app.runners.worker import _LEAVE_PATIENCE
 
     for profile, worker in (("cpu", "worker"), ("gpu", "worker-gpu")):

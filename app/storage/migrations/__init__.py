@@ -28,7 +28,7 @@ _VERSION = sa.Table(
 _PREFIX = "step_"
 
 
-class NewerDatabase(RuntimeError):
+class NewerDatabase(ValueError):
     """The database was written by a newer version of the program."""
 
 
