@@ -8,7 +8,6 @@ training mode, which depend on the batch size and the order of the samples.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -17,6 +16,7 @@ from torch import Tensor, fx, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from landscape.graphs import InterruptedGraph, module_of
+from landscape.memory import machine_memory
 from landscape.moments import Moments
 from landscape.trial import Trial
 
@@ -200,4 +200,4 @@ def _memory(device: torch.device) -> int:
     """Memory of a device in bytes."""
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return machine_memory()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.settings import BadSettings, Settings
+from landscape.memory import machine_memory
 
 CPU = "cpu"
 _NAME = re.compile(r"cpu|cuda:(?P<index>\d+|GPU-[0-9a-fA-F-]+|MIG-[0-9A-Za-z/-]+)")
@@ -103,8 +104,7 @@ def describe(device: str) -> str:
 def memory_of(device: str, processes: Iterable[int]) -> Memory | None:
     """Memory of a device now: of these processes on the processor, of the whole card on a GPU."""
     if device == CPU:
-        pages = os.sysconf("SC_PAGE_SIZE")
-        return Memory(sum(map(_resident_pages, processes)) * pages, os.sysconf("SC_PHYS_PAGES") * pages)
+        return Memory(sum(map(_resident_pages, processes)) * os.sysconf("SC_PAGE_SIZE"), machine_memory())
     gpu = _gpu(device)
     return None if gpu is None else Memory(gpu.memory_used, gpu.memory_total)
 

@@ -16,8 +16,8 @@ COMPOSE_FILE = HOUSE / "docker-compose.yml"
 _VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?:(?P<how>:?[-?])(?P<other>[^}]*))?\}")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _REHEARSED = {
-    *("profiles", "command", "entrypoint", "environment", "secrets", "ports", "volumes", "tmpfs", "depends_on"),
-    *("healthcheck", "stop_signal", "stop_grace_period", "deploy", "image", "build"),
+    *("profiles", "command", "entrypoint", "environment", "env_file", "secrets", "ports", "volumes", "tmpfs"),
+    *("depends_on", "healthcheck", "stop_signal", "stop_grace_period", "deploy", "image", "build"),
 }
 _ENGINE_ONLY = {
     *("restart", "init", "read_only", "cap_drop", "security_opt", "networks", "logging", "shm_size"),
@@ -54,8 +54,13 @@ class Service:
 
     @property
     def environment(self) -> dict[str, str]:
-        given = {name: str(value) for name, value in self.definition.get("environment", {}).items()}
-        return {**(self.image.environment if self.image else {}), **given}
+        """Of the image, then of files, then what the service itself says."""
+        found = dict(self.image.environment) if self.image else {}
+        for file in self.definition.get("env_file", []):
+            path = HOUSE / file["path"]
+            if file["required"] or path.exists():
+                found |= read_choices(path)
+        return found | {name: str(value) for name, value in self.definition.get("environment", {}).items()}
 
     @property
     def healthcheck(self) -> list[str]:

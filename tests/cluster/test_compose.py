@@ -102,6 +102,23 @@ def test_the_example_has_every_choice_with_its_default() -> None:
     assert read_document(choices) == read_document({})
 
 
+@pytest.mark.parametrize("profile", ["cpu", "gpu"])
+def test_a_store_and_a_postgres_elsewhere_reach_every_program(profile: str, tmp_path: Path) -> None:
+    elsewhere = "postgresql://valley@db.example.org:5432/valley"
+    file = tmp_path / "store.env"
+    file.write_text("VALLEY_STORE=s3://bucket/prefix\nAWS_ACCESS_KEY_ID=one\nVALLEY_LOG_LEVEL=DEBUG\n")
+    services = read_compose(profile, {"VALLEY_DATABASE": elsewhere, "VALLEY_STORE_FILE": str(file)})
+    programs = [service for service in services.values() if service.image is not None]
+    assert len(programs) == 2
+    for service in programs:
+        assert service.environment["VALLEY_DATABASE"] == elsewhere
+        assert service.environment["VALLEY_STORE"] == "s3://bucket/prefix"
+        assert service.environment["AWS_ACCESS_KEY_ID"] == "one"
+        assert service.environment["VALLEY_LOG_LEVEL"] == "INFO", "what the file says itself comes first"
+    assert "VALLEY_STORE" not in services["postgres"].environment
+    assert "VALLEY_STORE" not in read_compose(profile, {})["api"].environment, "the file need not be there"
+
+
 def test_secrets_are_made_once_and_closed_to_others(tmp_path: Path) -> None:
     make_secrets(tmp_path / "secrets")
     found = {path.name: path.read_text() for path in (tmp_path / "secrets").iterdir()}
@@ -262,7 +279,7 @@ def test_the_five_commands_of_the_readme_are_about_what_is_there() -> None:
                 _parser().parse_args(arguments)
             case ["docker", "compose", "--profile", "gpu", "build"]:
                 pass
-            case ["docker", "compose", "--profile", "gpu", "up", "--detach", "--scale", scale]:
+            case ["docker", "compose", "--profile", "gpu", "up", "--detach", "--wait", "--scale", scale]:
                 assert scale == "worker-gpu=3"
                 assert "worker-gpu" in services
             case _:

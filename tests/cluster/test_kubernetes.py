@@ -62,6 +62,8 @@ def test_a_workload_is_what_compose_runs(name: str) -> None:
     assert "command" not in here, "the entry point is the image's"
     given = {key: str(value) for key, value in there.definition["environment"].items()}
     assert environment(name) == given | ({"PGDATA": environment(name)["PGDATA"]} if name == "postgres" else {})
+    assert ("envFrom" in here) == ("env_file" in there.definition)
+    assert all(source["secretRef"]["optional"] for source in here.get("envFrom", []))
     assert workload(name)["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == there.grace
     (secrets,) = [v["secret"] for v in workload(name)["spec"]["template"]["spec"]["volumes"] if "secret" in v]
     assert {item["key"] for item in secrets["items"]} == set(there.definition["secrets"])
