@@ -160,8 +160,9 @@ def _entry(name: str, value: Any) -> Entry:
     if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data_offsets"}:
         raise BadUpload(f"tensor {shown!r} must have dtype, shape and data_offsets")
     kind, shape, offsets = value["dtype"], value["shape"], value["data_offsets"]
-    if kind not in _SIZES:
-        raise BadUpload(f"tensor {shown!r} has the type {str(kind)[:40]!r}; use one of {', '.join(_SIZES)}")
+    if not isinstance(kind, str) or kind not in _SIZES:
+        given = repr(kind[:40]) if isinstance(kind, str) else "that is no text"
+        raise BadUpload(f"tensor {shown!r} has a type {given}; use one of {', '.join(_SIZES)}")
     if not _whole_numbers(shape) or len(shape) > 8:
         raise BadUpload(f"tensor {shown!r} has no proper shape")
     if not _whole_numbers(offsets) or len(offsets) != 2:

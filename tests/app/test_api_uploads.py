@@ -17,7 +17,7 @@ import httpx
 import numpy as np
 import psutil
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
@@ -189,6 +189,8 @@ BAD = {
     ),
     "a gap": (file_of(claim([4], 16) | {"b": {"dtype": "F32", "shape": [1], "data_offsets": [20, 24]}}), "begins"),
     "a strange type": (file_of({"a": {"dtype": "PICKLE", "shape": [1], "data_offsets": [0, 1]}}), "PICKLE"),
+    "a type in a list": (file_of({"a": {"dtype": ["F32"], "shape": [1], "data_offsets": [0, 4]}}), "no text"),
+    "a type that is an object": (file_of({"a": {"dtype": {}, "shape": [1], "data_offsets": [0, 4]}}), "no text"),
 }
 
 
@@ -297,19 +299,31 @@ def test_any_bytes_as_a_header_are_parsed_or_refused(text: bytes) -> None:
     assert all(isinstance(entry, Entry) for entry in entries.values())
 
 
-@given(
-    st.dictionaries(
-        st.sampled_from(list(SHAPES)),
-        st.fixed_dictionaries(
-            {
-                "dtype": st.sampled_from(["F32", "F64", "I64", "BF16", "F8", None, 3]),
-                "shape": st.lists(st.integers(-2, 2**64) | st.integers(0, 4), max_size=9),
-                "data_offsets": st.lists(st.integers(-1, 2**65) | st.integers(0, 64), max_size=3),
-            }
-        ),
-        max_size=4,
-    )
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
 )
+headers = st.dictionaries(
+    st.sampled_from([*SHAPES, "__metadata__"]),
+    anything
+    | st.fixed_dictionaries(
+        {
+            "dtype": st.sampled_from(["F32", "F64", "I64", "BF16", "F8"]) | anything,
+            "shape": st.lists(st.integers(-2, 2**64) | st.integers(0, 4) | anything, max_size=9) | anything,
+            "data_offsets": st.lists(st.integers(-1, 2**65) | st.integers(0, 64) | anything, max_size=3) | anything,
+        }
+    ),
+    max_size=4,
+)
+
+
+@given(headers)
+@example({"a": {"dtype": ["F32"], "shape": [1], "data_offsets": [0, 4]}})
+@example({"a": {"dtype": {}, "shape": [1], "data_offsets": [0, 4]}})
+@example({"a": {"dtype": "U8", "shape": [True], "data_offsets": [False, True]}})
+@example({"a": {"dtype": "U8", "shape": [[1]], "data_offsets": {"0": 1}}})
+@example({"a": {"dtype": "F64", "shape": [2**62] * 8, "data_offsets": [0, 2**62]}})
 @settings(max_examples=150, deadline=None)
 def test_a_header_that_passes_describes_contiguous_tensors(header: dict[str, Any]) -> None:
     try:
