@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Header, Query, Response
 from pydantic import ValidationError
@@ -85,6 +86,7 @@ def _make_room(wiring: Wiring) -> None:
 def list_experiments(
     wiring: Wired,
     state: Annotated[State | None, Query(description="only those in this state")] = None,
+    status: Annotated[State | None, Query(description="another name of `state`")] = None,
     search: Annotated[
         str | None, Query(max_length=120, pattern=r"^[^\x00-\x1f]*$", description="part of a name", examples=["digits"])
     ] = None,
@@ -92,8 +94,11 @@ def list_experiments(
     limit: Annotated[int, Query(ge=1, le=200, description="most experiments on a page")] = 50,
 ) -> Any:
     """List experiments, newest first."""
+    if None not in (state, status) and state != status:
+        message = f"is another name of state, which is {state!r} here: give one of them"
+        raise invalid([{"loc": ("query", "status"), "type": "status", "msg": message, "input": status}])
     try:
-        page = wiring.service.list(state=state, search=search or None, after=cursor, limit=limit)
+        page = wiring.service.list(state=state or status, search=search or None, after=cursor, limit=limit)
     except BadCursor as error:
         message = "is no cursor of this server: use `next` of the page before"
         raise invalid([{"loc": ("query", "cursor"), "type": "cursor", "msg": message, "input": cursor}]) from error
@@ -101,7 +106,9 @@ def list_experiments(
     # As bytes, since FastAPI would validate every row once more.
     response = Response(found.model_dump_json(), media_type="application/json")
     if page.after is not None:
-        response.headers["Link"] = f'</api/experiments?cursor={page.after}&limit={limit}>; rel="next"'
+        asked = {"state": state, "status": status, "search": search, "limit": limit, "cursor": page.after}
+        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        response.headers["Link"] = f'</api/experiments?{query}>; rel="next"'
     return response
 
 

@@ -75,6 +75,19 @@ def test_pages_follow_each_other_without_gap_or_repetition(bare: Server) -> None
     assert seen == made[::-1]
 
 
+@pytest.mark.parametrize("word", ["state", "status"])
+def test_the_link_to_the_next_page_has_the_filters_of_this_one(bare: Server, word: str) -> None:
+    name = f'linked "by {word}" > & more'
+    bare.still(name=name)
+    made = [bare.submit(name=name) for _ in range(3)]
+    response = bare.client.get("/api/experiments", params={word: "queued", "search": name.upper(), "limit": 1})
+    seen = [row["id"] for row in response.json()["items"]]
+    while "next" in response.links:
+        response = bare.client.get(response.links["next"]["url"])
+        seen += [row["id"] for row in response.json()["items"]]
+    assert seen == made[::-1]
+
+
 @pytest.mark.parametrize("cursor", ["x", "__________8", "AAAAAAAAAAA", "-", "\x00", "a" * 101])
 def test_a_cursor_of_nobody_is_refused_or_harmless(bare: Server, cursor: str) -> None:
     response = bare.client.get("/api/experiments", params={"cursor": cursor})
@@ -87,6 +100,21 @@ def test_lists_are_filtered_by_state_and_name(bare: Server) -> None:
     assert [row["id"] for row in found] == [id]
     assert bare.client.get("/api/experiments", params={"state": "done", "search": "needle"}).json()["items"] == []
     assert bare.client.get("/api/experiments", params={"search": "100%_\\"}).json()["items"] == []
+
+
+def test_status_is_another_name_of_state(bare: Server) -> None:
+    id = bare.still(name="a synonym")
+
+    def found(**query: str) -> list[str]:
+        response = bare.client.get("/api/experiments", params={"search": "a synonym", **query})
+        return [row["id"] for row in response.json()["items"]]
+
+    assert found(status="cancelled") == found(status="cancelled", state="cancelled") == [id]
+    assert found(status="done") == []
+    for query in ({"status": "over"}, {"status": "done", "state": "cancelled"}):
+        refused = bare.client.get("/api/experiments", params=query)
+        assert refused.status_code == 422
+        assert refused.json()["errors"][0]["path"] == "status"
 
 
 def test_a_life_from_queue_to_deletion(bare: Server) -> None:
