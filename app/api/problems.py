@@ -22,6 +22,8 @@ MEDIA_TYPE: Final = "application/problem+json"
 _LONGEST_VALUE = 200
 _LONGEST_LIST = 20
 _MOST_ERRORS = 50
+BRANCHES: Final = {"spec": "[spec]", "recipe": "[recipe]"}
+"""Tags of the union that a body may be: pydantic puts them into an error's place, where a field's name misleads."""
 _SOURCES = ("body", "query", "path", "header", "cookie")
 _OBSTACLES: Final[dict[Obstacle, tuple[int, str, str]]] = {
     "full": (507, "disk-full", "the server's disk is full: try again when there is room; what it has can be read"),
@@ -129,8 +131,10 @@ def shortened(value: Any) -> Any:
 def _field_errors(errors: Sequence[Mapping[str, Any]], body: Any) -> Iterator[dict[str, Any]]:
     for error in errors:
         location, parts = "body", list(error["loc"])
-        if parts and parts[0] in _SOURCES:
+        if parts == ["body"] or (len(parts) > 1 and parts[0] in _SOURCES):
             location = str(parts.pop(0))
+            if parts and parts[0] in BRANCHES.values():
+                parts.pop(0)
         document = body if location == "body" else None
         path = list(_walk(parts, document)) if isinstance(document, Mapping) else [str(part) for part in parts]
         message = str(error["msg"]).removeprefix("Value error, ")

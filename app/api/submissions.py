@@ -8,7 +8,7 @@ from fastapi import Body
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
 from app.api.admission import TooExpensive
-from app.api.problems import Problem, invalid
+from app.api.problems import BRANCHES, Problem, invalid
 from app.api.schemas import Cost
 from app.api.wiring import Wiring
 from app.experiments.estimate import Estimate
@@ -48,11 +48,12 @@ class RecipeSubmission(BaseModel):
 
 
 def _which(content: Any) -> str:
-    return "recipe" if isinstance(content, dict) and "recipe" in content else "spec"
+    return BRANCHES["recipe" if isinstance(content, dict) and "recipe" in content else "spec"]
 
 
 Submission = Annotated[
-    Annotated[SpecSubmission, Tag("spec")] | Annotated[RecipeSubmission, Tag("recipe")], Discriminator(_which)
+    Annotated[SpecSubmission, Tag(BRANCHES["spec"])] | Annotated[RecipeSubmission, Tag(BRANCHES["recipe"])],
+    Discriminator(_which),
 ]
 
 _TINY: Final[dict[str, Any]] = {
@@ -85,11 +86,12 @@ Submitted = Annotated[
 
 def spec_of(submission: SpecSubmission | RecipeSubmission) -> Spec:
     """The spec that was meant; what is wrong with it is a problem with the fields named."""
+    values: dict[str, Any] | None = None
     try:
         values = submission.values()
         return Spec.model_validate(values)
     except ValidationError as error:
-        raise invalid(error.errors(include_url=False)) from error
+        raise invalid(error.errors(include_url=False), values) from error
 
 
 def admitted(wiring: Wiring, spec: Spec, *, force: bool) -> Estimate:

@@ -183,6 +183,38 @@ def test_a_bad_spec_is_refused_at_its_field(bare: Server, change: dict[str, Any]
     assert all(error["message"] for error in problem["errors"])
 
 
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"priority": -5}, "priority"),
+        ({"priority": "soon"}, "priority"),
+        ({"force": "maybe"}, "force"),
+        ({"overrides": []}, "overrides"),
+        ({"recipe": 5}, "recipe"),
+        ({"recipe": "cake"}, "recipe"),
+        ({"colour": 1}, "colour"),
+        ({"query": 1}, "query"),
+        ({"[recipe]": 1}, "[recipe]"),
+        ({"seed": -1}, "seed"),
+        ({"overrides": {"minima": {"sgd": {"lr": -1}}}}, "minima.sgd.lr"),
+        ({"minima": {"sgd": {"schedule": {"kind": "halving", "every": 0}}}}, "minima.sgd.schedule.every"),
+    ],
+)
+def test_a_bad_recipe_is_refused_at_its_field(bare: Server, change: dict[str, Any], path: str) -> None:
+    for route in ("/api/experiments", "/api/estimate"):
+        response = bare.client.post(route, json={"recipe": "digits", **change})
+        assert response.status_code == 422, response.text
+        places = [(error["location"], error["path"]) for error in response.json()["errors"]]
+        assert places == [("body", path)]
+
+
+@pytest.mark.parametrize("body", ["[]", "3", '"recipe"', '["recipe"]'])
+def test_a_body_that_is_no_object_is_refused_as_a_whole(bare: Server, body: str) -> None:
+    response = bare.client.post("/api/experiments", content=body, headers={"content-type": "application/json"})
+    assert response.status_code == 422
+    assert [error["path"] for error in response.json()["errors"]] == ["body"]
+
+
 def test_a_network_that_cannot_be_built_is_refused(bare: Server) -> None:
     response = bare.client.post("/api/experiments", json={**TINY, "model": {"name": "cnn", "kernel": 4}})
     assert response.status_code == 422
