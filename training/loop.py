@@ -218,8 +218,7 @@ class _Run:
         self.report(self._progress(record.train_loss, learning_rate, record=record))
 
     def _keep_snapshot(self) -> None:
-        every = self.settings.snapshots
-        if self.directory is not None and every and (self.epoch % every == 0 or self.epoch == self.settings.epochs):
+        if self.directory is not None and self.settings.keeps(self.epoch):
             save_checkpoint(self.directory / f"snapshot-{self.epoch:06d}.safetensors", self.model)
 
     def _diverge(self, what: str) -> None:

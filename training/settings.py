@@ -61,6 +61,15 @@ class Training(BaseModel):
     def augmentation(self) -> int:
         return self.seed if self.augment_seed is None else self.augment_seed
 
+    def keeps(self, epoch: int) -> bool:
+        """Whether the weights after an epoch are kept; the last ones always are, those before the first never."""
+        return self.snapshots > 0 and (epoch % self.snapshots == 0 or epoch == self.epochs)
+
+    @property
+    def kept(self) -> int:
+        """How many snapshots the run keeps."""
+        return -(-self.epochs // self.snapshots) if self.snapshots else 0
+
     def rates(self, steps: int) -> npt.NDArray[np.float64]:
         """Learning rates of all steps, with `steps` of them an epoch."""
         return step_rates(self.schedule, self.lr, self.epochs, steps)

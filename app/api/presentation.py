@@ -29,6 +29,12 @@ def detail(row: ExperimentRow) -> Experiment:
     return Experiment(**_values(row), spec=row.spec, links=links)
 
 
+def planes_of(row: ExperimentRow) -> list[str]:
+    """The names of an experiment's planes, in the order of its spec."""
+    planes: list[str] = _facts(row)["planes"]
+    return planes
+
+
 def _values(row: ExperimentRow) -> dict[str, Any]:
     return {name: getattr(row, name) for name in _COPIED} | _facts(row)
 

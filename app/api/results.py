@@ -12,11 +12,11 @@ from starlette.responses import Response
 from app.api.answers import answer, not_yet
 from app.api.documentation import NOT_MODIFIED, problems
 from app.api.numbers import encoded, jsonable, listed, number, packed, typed_array
+from app.api.presentation import planes_of
 from app.api.problems import Problem
 from app.api.requests import ExperimentId
 from app.api.schemas import Minima, Profile, Surface, Verdict
 from app.api.wiring import Wired
-from app.experiments.spec import Spec
 from app.storage.catalogue import ExperimentRow
 from landscape.barriers import barrier
 from landscape.records import Floats, PathRecord, PlaneRecord
@@ -112,7 +112,7 @@ def verdict(id: ExperimentId, request: Request, wiring: Wired) -> Response:
 
 def find_plane(landscape: Landscape, row: ExperimentRow, name: str | None) -> PlaneRecord:
     """A plane of a landscape by name, or the first of the spec; a problem where it is unknown or not there yet."""
-    planned = list(Spec.model_validate(row.spec).all_planes)
+    planned = planes_of(row)
     if name is None and planned:
         name = planned[0]
     if name not in planned:

@@ -18,6 +18,7 @@ from training.models import describe_models
 from training.settings import LARGEST_SEED, Training
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
+_FEWEST_SNAPSHOTS = 3
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
 
 
@@ -216,10 +217,21 @@ class Spec(BaseModel):
                 centre = getattr(plane, field)
                 if centre is not None and centre not in self.minima:
                     yield self._no_minimum(("planes", name, field), centre)
-            path = plane.trajectory
-            if path in self.minima and self.minima[path].checkpoint is not None:
-                message = f"{path!r} is a checkpoint, which has no training path"
-                yield Flaw(("planes", name, "trajectory"), path, message)
+            if plane.trajectory in self.minima:
+                yield from self._trajectory_flaws(("planes", name, "trajectory"), plane.trajectory)
+
+    def _trajectory_flaws(self, path: FieldPath, name: str) -> Iterator[Flaw]:
+        """Principal directions need three points, which shows only after the training otherwise."""
+        if self.minima[name].checkpoint is not None:
+            yield Flaw(path, name, f"{name!r} is a checkpoint, which has no training path")
+            return
+        run = self.minimum(name)
+        if run.kept < _FEWEST_SNAPSHOTS:
+            message = (
+                f"the training path of {name!r} would have {run.kept} of the {_FEWEST_SNAPSHOTS} points that a plane "
+                f"needs (epochs={run.epochs}, snapshots={run.snapshots}): train for more epochs, or keep more snapshots"
+            )
+            yield Flaw(path, name, message)
 
     def _verdict_flaws(self) -> Iterator[Flaw]:
         between, control = self.verdict.between, self.verdict.control

@@ -157,6 +157,7 @@ def test_unknown_experiments_are_not_found(bare: Server, id: str) -> None:
         ({"curves": {"v": {"from": "sgd", "to": "x"}}}, "curves.v.to"),
         ({"planes": {"p": {"through": ["sgd", "altsdp", "v.bend"]}}}, "planes.p.through.2"),
         ({"planes": {"p": {"around": "sgd", "resolution": 402}}}, "planes.p.resolution"),
+        ({"planes": {"p": {"trajectory": "sgd"}}}, "planes.p.trajectory"),
         ({"verdict": {"control": "nobody"}}, "verdict.control"),
         ({"model": {"name": "alexnet"}}, "model.name"),
         ({"model": {"name": "cnn", "width": 3}}, "model.width"),

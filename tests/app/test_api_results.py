@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from threading import Event, Thread
+from types import SimpleNamespace
 from typing import Any
 
 import h5py
@@ -16,6 +17,7 @@ import httpx
 import numpy as np
 import pytest
 
+from app.api.presentation import planes_of
 from landscape.barriers import barrier
 from landscape.records import Grid
 from landscape.store import Landscape
@@ -216,6 +218,12 @@ def test_other_words_than_those_offered_are_refused(results: httpx.Client) -> No
         response = results.get(path)
         assert response.status_code == 404
         assert "valley, basins" in response.json()["detail"]
+
+
+def test_planes_of_a_spec_that_is_refused_today_are_still_found() -> None:
+    planes = {"p": {"trajectory": "a"}, "q": {"around": "a"}}
+    row: Any = SimpleNamespace(id="older", spec={"minima": {"a": {"epochs": 2}}, "planes": planes})
+    assert planes_of(row) == ["p", "q"]
 
 
 def test_results_that_are_not_there_yet_say_so(bare: Server) -> None:

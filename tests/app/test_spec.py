@@ -103,6 +103,9 @@ def test_empty_curves_and_planes_mean_none() -> None:
         (TWO | {"planes": {"p": {}}}, ["planes.p", "exactly one"]),
         (TWO | {"planes": {"p": {"around": "sgd", "resolution": 2}}}, ["planes.p.resolution", "2"]),
         (TWO | {"planes": {"p": {"around": "sgd", "resolution": 402}}}, ["planes.p.resolution", "402"]),
+        (TWO | {"planes": {"p": {"trajectory": "x"}}}, ["planes.p.trajectory", "'x'", "altsdp"]),
+        ({"minima": {"a": {"epochs": 2}}, "planes": {"p": {"trajectory": "a"}}}, ["planes.p.trajectory", "have 2 of"]),
+        (TWO | {"training": {"snapshots": 100}, "planes": {"p": {"trajectory": "sgd"}}}, ["p.trajectory", "have 2 of"]),
         (TWO | {"verdict": {"control": "nobody"}}, ["verdict", "nobody"]),
         (TWO | {"verdict": {"tolerance": 0}}, ["verdict.tolerance", "0"]),
     ],
@@ -111,6 +114,13 @@ def test_a_bad_spec_is_refused_with_field_and_value(content: Any, words: list[st
     with pytest.raises(BadSpec) as refused:
         parse_spec(content)
     assert all(word in str(refused.value) for word in words), str(refused.value)
+
+
+@pytest.mark.parametrize(("epochs", "snapshots"), [(3, 0), (3, 1), (5, 2), (120, 0), (120, 59)])
+def test_a_training_path_of_three_points_spans_a_plane(epochs: int, snapshots: int) -> None:
+    training = {"epochs": epochs, "snapshots": snapshots}
+    spec = parse_spec({"training": training, "minima": {"a": {}}, "planes": {"p": {"trajectory": "a"}}})
+    assert spec.minimum("a").kept >= 3
 
 
 def test_unreadable_spec_files_are_named(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from training import Diverged, build_model, load_dataset, sparsity, train
+from training import Diverged, Training, build_model, load_dataset, sparsity, train
 from training.checkpoints import read_checkpoint
 from training.datasets import Dataset
 from training.loop import Progress
@@ -124,7 +124,8 @@ def test_divergence_is_an_error_that_keeps_the_last_good_weights(data: Dataset, 
 
 
 def test_snapshots_are_kept_as_often_as_asked(data: Dataset, tmp_path: Path) -> None:
-    train(small(data), data, epochs=5, batch_size=256, snapshots=2, directory=tmp_path)
+    trained = train(small(data), data, epochs=5, batch_size=256, snapshots=2, directory=tmp_path)
+    assert trained.settings.kept == 3
     assert sorted(path.name for path in tmp_path.glob("snapshot-*")) == [
         f"snapshot-{epoch:06d}.safetensors" for epoch in (2, 4, 5)
     ]
@@ -164,6 +165,13 @@ def test_a_last_batch_of_one_is_refused_for_batch_norm(data: Dataset) -> None:
     single = replace(data, x_train=data.x_train[:65], y_train=data.y_train[:65])
     with pytest.raises(ValueError, match="last batch of one sample"):
         train(model, single, epochs=1, batch_size=32)
+
+
+def test_the_number_of_snapshots_is_known_before_the_run() -> None:
+    for epochs in (1, 2, 5, 6, 120):
+        for snapshots in (0, 1, 2, 3, 119, 120, 1000):
+            run = Training(epochs=epochs, snapshots=snapshots)
+            assert run.kept == sum(map(run.keeps, range(1, epochs + 1)))
 
 
 def test_settings_come_whole_or_by_field(data: Dataset) -> None:
