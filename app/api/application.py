@@ -20,6 +20,7 @@ from starlette.responses import Response
 
 from app.api import checkpoints, contents, events, experiments, figures, files, offerings, operations, results
 from app.api.documentation import DESCRIPTION
+from app.api.methods import Heads, allowed_methods
 from app.api.observation import PREFIX, Observation
 from app.api.page import add_page
 from app.api.problems import MEDIA_TYPE, Problem, ProblemDetails, invalid, refused_by_disk
@@ -82,6 +83,7 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
         compresslevel=_COMPRESSION,
         exclude_content_types=(*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream", "application/x-hdf5"),
     )
+    app.add_middleware(Heads)
     app.add_middleware(BodyLimit, settings=settings)
     app.add_middleware(Doorkeeper, settings=settings)
     app.add_middleware(Observation, metrics=wiring.metrics)
@@ -109,6 +111,8 @@ def _handle_errors(app: FastAPI) -> None:
     async def plain(request: Request, error: HTTPException) -> Response:
         found = Problem(error.status_code, _CODES.get(error.status_code, "refused"), _words(request, error))
         found.headers = dict(error.headers or {})
+        if error.status_code == 405:
+            found.headers["Allow"] = allowed_methods(app.routes, request.scope)
         return found.response(request.url.path)
 
     @app.exception_handler(RequestValidationError)

@@ -13,6 +13,7 @@ Submit an experiment, watch it, and read its results: do these trained networks 
 - Losses are in nats, errors and accuracies are shares in [0, 1].
 - Numbers that JSON cannot carry are words: `"Infinity"`; what was never recorded is `null`.
 - Results of a running experiment grow; each has an `ETag`, and `If-None-Match` answers 304 while nothing is new.
+- `HEAD` is answered as `GET`, without a body.
 - With a key on the server, send it as `X-API-Key`.
 """
 

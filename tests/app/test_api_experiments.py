@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from app.experiments.spec import Spec
@@ -266,6 +267,59 @@ def test_wrong_paths_and_methods_are_problems(bare: Server, method: str, path: s
     assert response.status_code == status
     assert response.json()["instance"] == path
     assert (status == 405) == ("allow" in response.headers)
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/api/experiments", "GET, HEAD, POST"),
+        ("/api/experiments/0000000000000000", "DELETE, GET, HEAD"),
+        ("/api/experiments/0000000000000000/retry", "POST"),
+        ("/api/checkpoints", "GET, HEAD, POST"),
+        ("/healthz", "GET, HEAD"),
+        ("/", "GET, HEAD"),
+    ],
+)
+def test_a_wrong_method_is_told_all_right_ones(bare: Server, path: str, allowed: str) -> None:
+    response = bare.client.put(path)
+    assert (response.status_code, response.headers["allow"]) == (405, allowed)
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+def test_head_is_get_without_a_body(bare: Server, encoding: str) -> None:
+    id = bare.charted()
+    own = f"/api/experiments/{id}"
+    results = ("", "/surface", "/minima", "/files/landscape.h5", "/files/surface.csv", "/files/nothing", "/events")
+    paths = ["/", "/healthz", "/api/openapi.json", "/api/experiments?limit=2", "/api/experiments?limit=x", "/nothing"]
+    for path in (*paths, *(own + result for result in results)):
+        headers = {"accept-encoding": encoding}
+        whole, head = (bare.client.request(method, path, headers=headers) for method in ("GET", "HEAD"))
+        assert head.content == b"", path
+        assert head.status_code == whole.status_code, path
+        assert _lasting(head) == _lasting(whole), path
+    assert bare.client.head("/api/estimate").status_code == 405
+
+
+def test_head_of_a_stream_without_end_is_answered_at_once(bare: Server) -> None:
+    id = bare.submit()
+    before = _watchers(bare)
+    head = bare.client.head(f"/api/experiments/{id}/events", timeout=10)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-type"].startswith("text/event-stream")
+    assert _watchers(bare) <= before
+    noted = 'method="HEAD",route="/api/experiments/{id}/events",status="200"'
+    assert noted in bare.client.get("/metrics").text
+
+
+def _watchers(server: Server) -> float:
+    [line] = [line for line in server.client.get("/metrics").text.splitlines() if line.startswith("valley_watchers ")]
+    return float(line.split()[1])
+
+
+def _lasting(response: httpx.Response) -> dict[str, str]:
+    """Headers that say what is there; how the bytes would come is of no interest where there are none."""
+    passing = ("date", "connection", "transfer-encoding")
+    return {name: value for name, value in response.headers.items() if name not in passing}
 
 
 def test_what_costs_too_much_must_be_forced(bare: Server) -> None:
