@@ -15,7 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
-from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES
 from starlette.responses import Response
 
 from app.api import checkpoints, contents, events, experiments, figures, files, offerings, operations, results
@@ -79,7 +79,7 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
     _describe(app)
     # The last one added is the first to see a request.
     app.add_middleware(
-        GZipMiddleware,
+        files.Compression,
         compresslevel=_COMPRESSION,
         exclude_content_types=(*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream", "application/x-hdf5"),
     )

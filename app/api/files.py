@@ -12,7 +12,9 @@ from fastapi import APIRouter, Request
 from fastapi import Path as PathParameter
 from pydantic import Field
 from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from app.api.answers import not_yet, open_snapshot
 from app.api.documentation import NOT_MODIFIED, problems
@@ -35,9 +37,20 @@ _TYPES = {
 }
 _CHUNK = 256 * 1024
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
+_KEPT = re.compile(rf"/api/experiments/[^/]+/files/(?!{re.escape(SURFACE)}$)")
 _BYTES: Final[dict[str, Any]] = {
     kind.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}} for kind in _TYPES.values()
 }
+
+
+class Compression(GZipMiddleware):
+    """Leaves files as they are on the disk: a compressed one would be other bytes under the same ETag and Range."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and _KEPT.match(scope["path"]):
+            await self.app(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
 
 class File(Shape):

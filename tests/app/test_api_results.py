@@ -279,10 +279,30 @@ def test_files_are_sent_whole_or_in_parts(results: httpx.Client, landscape: Land
     assert resumed.content == whole.content[9:]
 
 
+@pytest.mark.parametrize("name", ["report.html", "verdict.json", "landscape.h5"])
+def test_a_download_that_is_resumed_never_joins_two_forms_of_a_file(bare: Server, name: str) -> None:
+    """Compressed, the file would be another one under the same tag."""
+    id = bare.charted()
+    path, url = bare.directory(id) / name, f"/api/experiments/{id}/files/{name}"
+    if name != "landscape.h5":
+        path.write_bytes(b'{"a": "' + b"valley " * 1000 + b'"}')
+    zipped = {"accept-encoding": "gzip"}
+    whole = bare.client.get(url, headers=zipped)
+    assert "content-encoding" not in whole.headers
+    assert whole.content == path.read_bytes()
+    assert whole.headers["content-length"] == str(path.stat().st_size)
+    for encoding in (zipped, {"accept-encoding": "identity"}):
+        resume = {"range": "bytes=100-", "if-range": whole.headers["etag"], **encoding}
+        assert bare.client.get(url, headers=resume).content == whole.content[100:]
+
+
 def test_the_surface_comes_as_a_table(results: httpx.Client, landscape: Landscape) -> None:
     lines = results.get("files/surface.csv").text.splitlines()
     assert lines[0].startswith("plane,x,y,done")
     assert len(lines) == 1 + sum(plane.done.size for plane in landscape.planes.values())
+    zipped = results.get("files/surface.csv", headers={"accept-encoding": "gzip"})
+    assert zipped.headers["content-encoding"] == "gzip"
+    assert "etag" not in zipped.headers
 
 
 @pytest.mark.parametrize(
