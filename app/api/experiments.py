@@ -134,6 +134,8 @@ def cancel(id: ExperimentId, wiring: Wired) -> Any:
 @router.post("/experiments/{id}/retry", status_code=202, response_model=Experiment, responses=problems(404, 409))
 def retry(id: ExperimentId, wiring: Wired) -> Any:
     """Run an experiment that failed, was cancelled or lost files on from where it stopped."""
+    if wiring.service.get(id).state not in ACTIVE:
+        _make_room(wiring)
     wiring.service.retry(id)
     return detail(wiring.service.get(id))
 

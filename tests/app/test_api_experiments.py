@@ -355,3 +355,8 @@ def test_a_full_queue_says_when_to_come_back(tmp_path: Path) -> None:
         server.client.post(f"/api/experiments/{second}/cancel")
         server.wait(second)
         assert server.submit()
+        again = server.client.post(f"/api/experiments/{second}/retry")
+        assert (again.status_code, again.json()["code"]) == (429, "queue-full")
+        assert int(again.headers["retry-after"]) > 0
+        assert server.client.get(f"/api/experiments/{second}").json()["state"] == "cancelled"
+        assert server.client.post(f"/api/experiments/{first}/retry").status_code == 409
