@@ -11,16 +11,17 @@ from starlette.responses import Response
 from app.api.problems import Problem
 from app.api.wiring import Wiring
 from app.experiments.experiment import LANDSCAPE
-from app.storage.catalogue import ExperimentRow
+from app.storage.catalogue import ACTIVE, ExperimentRow
 from app.storage.objects import StoreTrouble
 from app.storage.snapshots import Snapshot
 from landscape.store import DamagedLandscape, Landscape, NotALandscape
 
 _WORTH_ZIPPING = 1000
+_LONGEST_REASON = 300
 
 
 def open_snapshot(wiring: Wiring, row: ExperimentRow) -> Snapshot:
-    """The latest snapshot of an experiment; a problem where there is none yet, or none that can be read."""
+    """The latest snapshot of an experiment; a problem where there is none, or none that can be read."""
     try:
         snapshot = wiring.snapshots.open(wiring.service.located(row, LANDSCAPE).parent)
     except StoreTrouble:
@@ -31,12 +32,25 @@ def open_snapshot(wiring: Wiring, row: ExperimentRow) -> Snapshot:
             503, "damaged-landscape", f"landscape.h5 of this experiment cannot be read ({reason}): retry it"
         ) from error
     if snapshot is None:
-        raise not_yet("it has no results", row)
+        raise absent("it has no results", row)
     return snapshot
 
 
-def not_yet(what: str, row: ExperimentRow) -> Problem:
-    return Problem(404, "not-yet", f"{what} yet: the experiment is {row.state} ({row.stage})", state=row.state)
+def absent(what: str, row: ExperimentRow, *, of_two: bool = False) -> Problem:
+    """A result that is not there: not yet; or none, and why. One that is `of_two` compares minima."""
+    if of_two and len(row.spec["minima"]) < 2:
+        return _none(f"{what}: that takes two minima, and the experiment has one", row)
+    if row.state in ACTIVE:
+        return Problem(404, "not-yet", f"{what} yet: the experiment is {row.state} ({row.stage})", state=row.state)
+    reason = {
+        "failed": f"the experiment failed ({(row.error or 'without a reason')[:_LONGEST_REASON]})",
+        "cancelled": "the experiment was cancelled before",
+    }.get(row.state, "the experiment is done, and the file is lost")
+    return _none(f"{what}: {reason}; retry it to have what is missing", row)
+
+
+def _none(detail: str, row: ExperimentRow) -> Problem:
+    return Problem(404, "none", detail, state=row.state)
 
 
 def answer(

@@ -21,7 +21,7 @@ _WORDS: Final = {
     400: "The request cannot be read, such as JSON that is none",
     401: "The key is missing or wrong",
     403: "The request comes from a page of another site",
-    404: "There is no such thing, or not yet",
+    404: "There is no such thing (`none`: the experiment has ended without it), or not yet (`not-yet`)",
     405: "The path has no such method",
     406: "None of the forms in Accept is offered",
     409: "The state of the experiment does not allow it",

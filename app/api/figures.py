@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from app.api.answers import answer, not_yet
+from app.api.answers import absent, answer
 from app.api.documentation import NOT_MODIFIED, problems
 from app.api.problems import Problem
 from app.api.requests import ExperimentId
@@ -95,18 +95,18 @@ def _draw(landscape: Landscape, row: ExperimentRow, wish: Wish) -> go.Figure:
             if wish.split not in plane.splits:
                 raise Problem(404, "unknown-split", f"plane {plane.name!r} was not evaluated on {wish.split!r}")
             if not recorded(plane.splits[wish.split][wish.value]):
-                raise not_yet(f"nothing of plane {plane.name!r} is computed", row)
+                raise absent(f"nothing of plane {plane.name!r} is computed", row)
             draw = figures.contour if wish.kind == "contour" else figures.surface3d
             return draw(plane, wish.split, wish.value, clip=wish.clip, **log, **shared)
         case "paper":
             plane = find_plane(landscape, row, wish.plane)
             if not plane.done.any():
-                raise not_yet(f"nothing of plane {plane.name!r} is computed", row)
+                raise absent(f"nothing of plane {plane.name!r} is computed", row)
             return figures.paper_figure(landscape, plane.name, clip=wish.clip, **log, **shared)
         case "profile":
             paths = figures.profile_paths(landscape)
             if not paths:
-                raise not_yet("no path is measured", row)
+                raise absent("no path is measured", row, of_two=True)
             return figures.profile(*paths, **log, **shared)
         case "training":
             return figures.training(_minima(landscape, row), wish.quantity, **log, **shared)
@@ -116,5 +116,5 @@ def _draw(landscape: Landscape, row: ExperimentRow, wish: Wish) -> go.Figure:
 
 def _minima(landscape: Landscape, row: ExperimentRow) -> list[MinimumRecord]:
     if not landscape.minima:
-        raise not_yet("no minimum is trained", row)
+        raise absent("no minimum is trained", row)
     return list(landscape.minima.values())

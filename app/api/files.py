@@ -16,7 +16,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from app.api.answers import not_yet, open_snapshot
+from app.api.answers import absent, open_snapshot
 from app.api.documentation import NOT_MODIFIED, problems
 from app.api.problems import Problem
 from app.api.requests import ExperimentId
@@ -134,7 +134,7 @@ def _file(path: Path, row: ExperimentRow, request: Request) -> Response:
     try:
         file = path.open("rb")
     except FileNotFoundError:
-        raise not_yet(f"there is no {path.name}", row) from None
+        raise absent(f"there is no {path.name}", row, of_two=path.name == VERDICT) from None
     state = os.fstat(file.fileno())
     etag = f'"{state.st_mtime_ns:x}-{state.st_ino:x}-{state.st_size:x}"'
     headers = {"ETag": etag, "Accept-Ranges": "bytes", **_disposition(row, path.name)}

@@ -9,7 +9,7 @@ import numpy as np
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from app.api.answers import answer, not_yet
+from app.api.answers import absent, answer
 from app.api.documentation import NOT_MODIFIED, problems
 from app.api.numbers import encoded, jsonable, listed, number, packed, typed_array
 from app.api.presentation import planes_of
@@ -104,14 +104,14 @@ def verdict(id: ExperimentId, request: Request, wiring: Wired) -> Response:
 
     def make(landscape: Landscape) -> bytes:
         if landscape.verdict is None:
-            raise not_yet("it has no verdict", row)
+            raise absent("it has no verdict", row, of_two=True)
         return encoded(jsonable(landscape.verdict))
 
     return answer(request, wiring, row, ("verdict",), make)
 
 
 def find_plane(landscape: Landscape, row: ExperimentRow, name: str | None) -> PlaneRecord:
-    """A plane of a landscape by name, or the first of the spec; a problem where it is unknown or not there yet."""
+    """A plane of a landscape by name, or the first of the spec; a problem where it is unknown or not there."""
     planned = planes_of(row)
     if name is None and planned:
         name = planned[0]
@@ -119,7 +119,7 @@ def find_plane(landscape: Landscape, row: ExperimentRow, name: str | None) -> Pl
         known = f"it has {', '.join(planned)}" if planned else "it has none"
         raise Problem(404, "unknown-plane", f"the experiment has no plane {name!r}: {known}")
     if name not in landscape.planes:
-        raise not_yet(f"plane {name!r} is not computed", row)
+        raise absent(f"plane {name!r} is not computed", row)
     return landscape.planes[name]
 
 

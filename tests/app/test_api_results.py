@@ -234,6 +234,28 @@ def test_results_that_are_not_there_yet_say_so(bare: Server) -> None:
         assert response.json()["state"] == "queued"
 
 
+def test_results_that_will_never_be_there_say_why(bare: Server, lively: Server) -> None:
+    def answers(server: Server, id: str, *paths: str) -> set[str]:
+        found = [server.client.get(f"/api/experiments/{id}/{path}") for path in paths]
+        assert {(response.status_code, response.json()["code"]) for response in found} == {(404, "none")}
+        return {response.json()["detail"].partition(": ")[2] for response in found}
+
+    cancelled = bare.still()
+    paths = ("minima", "surface", "profile", "verdict", "figure", "files/landscape.h5", "files/report.html")
+    [reason] = answers(bare, cancelled, *paths)
+    assert "was cancelled" in reason
+
+    one: dict[str, Any] = {"training": {"epochs": 1}, "curves": {}, "planes": {}}
+    done, failed = (lively.submit({**one, "minima": {"only": {"lr": lr}}}) for lr in (0.1, 1000.0))
+    assert lively.wait(done)["state"] == "done"
+    [reason] = answers(lively, done, "verdict", "figure?kind=profile", "files/verdict.json")
+    assert "two minima" in reason
+    assert lively.wait(failed)["state"] == "failed"
+    [reason] = answers(lively, failed, "figure?kind=training", "files/only.safetensors")
+    assert "failed" in reason
+    assert "diverged" in reason
+
+
 def test_a_damaged_landscape_is_named_and_harms_nobody_else(bare: Server) -> None:
     id = bare.charted()
     path = bare.directory(id) / "landscape.h5"
