@@ -168,7 +168,7 @@ def _execute(spec: Spec, out: Path, options: argparse.Namespace, console: Consol
     return run_in_terminal(
         spec,
         out,
-        workers=options.workers or settings.workers,
+        workers=options.workers or settings.workers or None,  # 0 is for a server whose workers are elsewhere
         data_root=options.data or settings.data,
         checkpoints=checkpoints,
         console=console,

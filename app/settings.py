@@ -20,6 +20,7 @@ from pydantic_settings import (
 )
 
 from app.secretfiles import BadSecretFile, SecretFilesSource
+from app.storage.addresses import check_address, without_secrets
 from app.storage.objects import check_url
 
 TOML_FILE = "valley.toml"
@@ -121,16 +122,9 @@ class Settings(BaseSettings):
 
     @field_validator("database", mode="after")
     @classmethod
-    def _with_password(cls, url: str, info: ValidationInfo) -> str:
+    def _address_of_a_database(cls, url: str, info: ValidationInfo) -> str:
         password: SecretStr | None = info.data.get("database_password")
-        if password is None or url.startswith("sqlite"):
-            return url
-        from sqlalchemy.engine import make_url
-
-        parsed = make_url(url)
-        if parsed.password:
-            raise ValueError("has a password already: take it out, or unset VALLEY_DATABASE_PASSWORD")
-        return parsed.set(password=password.get_secret_value()).render_as_string(hide_password=False)
+        return check_address(url, None if password is None else password.get_secret_value())
 
     @field_validator("home", "data", "heartbeat", mode="after")
     @classmethod
@@ -184,13 +178,7 @@ class Settings(BaseSettings):
             value = getattr(self, name)
             if isinstance(value, tuple):
                 value = ", ".join(value) or None
-            yield name, "-" if value is None else _without_password(str(value)) if name == "database" else str(value)
-
-
-def _without_password(url: str) -> str:
-    from sqlalchemy.engine import make_url
-
-    return make_url(url).render_as_string(hide_password=True)
+            yield name, "-" if value is None else without_secrets(str(value)) if name == "database" else str(value)
 
 
 def _explain(error: ValidationError) -> Iterator[str]:

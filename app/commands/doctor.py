@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from rich.console import Console
 from rich.table import Table
 
-from app.runners.devices import default_workers
+from app.runners.devices import local_devices
 from app.settings import Settings
 from app.storage.folders import Storage
 from app.storage.objects import BadStore, StoreTrouble
@@ -44,7 +44,7 @@ def _facts(settings: Settings, problems: list[str]) -> Table:
             problems.append(f"the library {library}: pip install valleyscope")
     for number, device in enumerate(_devices(problems)):
         table.add_row("devices" if number == 0 else "", device)
-    table.add_row("workers", f"{settings.workers or default_workers()} (one single-threaded process each)")
+    table.add_row("workers", f"{len(local_devices(settings))} (one process each)")
     free = shutil.disk_usage(os.curdir).free / 2**30
     table.add_row("free disk here", f"{free:.1f} GiB")
     return table

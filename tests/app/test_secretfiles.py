@@ -80,10 +80,11 @@ def test_the_password_of_the_database_comes_from_its_file(tmp_path: Path, monkey
     found = Settings.load(home=tmp_path)
     assert found.database == "postgresql://valley:se%40same%2F%3A%3F@db:5432/valley"
     assert all("same" not in value for _, value in found.shown())
-    monkeypatch.setenv("VALLEY_DATABASE", "postgresql://valley:other@db:5432/valley")
-    with pytest.raises(BadSettings, match="has a password already") as refused:
-        Settings.load(home=tmp_path)
-    assert "other" not in str(refused.value)
+    for address in ("postgresql://valley:other@db:5432/valley", "postgresql://valley@db/valley?password=other"):
+        monkeypatch.setenv("VALLEY_DATABASE", address)
+        with pytest.raises(BadSettings, match="has a password already") as refused:
+            Settings.load(home=tmp_path)
+        assert "other" not in str(refused.value)
 
 
 def test_sqlite_needs_no_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

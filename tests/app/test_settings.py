@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from app.cli import main
 from app.settings import BadSettings, Settings, default_home
 
 
@@ -88,18 +90,64 @@ def test_a_refused_key_is_not_repeated(tmp_path: Path) -> None:
     assert "secret" not in str(refused.value)
 
 
-def test_the_doctor_shows_settings_and_no_secret(tmp_path: Path) -> None:
-    environment = {
-        "PATH": "",
-        "VALLEY_HOME": str(tmp_path),
-        "VALLEY_API_KEY": "hush-hush",
-        "VALLEY_DATABASE": "postgresql+psycopg://valley:sesame@db/valley",
-        "COLUMNS": "200",
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "app.cli", "doctor"], capture_output=True, text=True, env=environment, check=False
+def doctor(home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    settings = {f"VALLEY_{name.upper()}": value for name, value in environment.items()}
+    return subprocess.run(
+        [sys.executable, "-m", "app.cli", "doctor"],
+        capture_output=True,
+        text=True,
+        env={"PATH": "", "COLUMNS": "200", "VALLEY_HOME": str(home), **settings},
+        check=False,
     )
+
+
+def test_the_doctor_shows_settings_and_no_secret(tmp_path: Path) -> None:
+    address = "postgresql+psycopg://valley:sesame@db/valley?password=sesame2&sslpassword=sesame3&sslmode=require"
+    done = doctor(tmp_path, api_key="hush-hush", database=address, workers="0")
     assert str(tmp_path) in done.stdout, done.stderr
     assert "valley:***@db" in done.stdout
+    assert "sslmode=require" in done.stdout
     assert "hush-hush" not in done.stdout
     assert "sesame" not in done.stdout
+    assert re.findall(r"workers\W+(\d+)", done.stdout) == ["0", "0"]
+
+
+BAD_ADDRESSES = [
+    "foo",
+    "sqlite:valley.db",
+    "mysql://valley:sesame@db/valley",
+    "postgresql://valley:sesame@db:port/valley",
+]
+
+
+@pytest.mark.parametrize("address", BAD_ADDRESSES)
+@pytest.mark.parametrize("password", [None, "sesame"])
+def test_an_address_of_no_database_is_refused_and_not_repeated(
+    tmp_path: Path, address: str, password: str | None
+) -> None:
+    with pytest.raises(BadSettings, match=r"VALLEY_DATABASE.*sqlite:///FILE.*postgresql://") as refused:
+        Settings.load(home=tmp_path, database=address, database_password=password)
+    assert "same" not in str(refused.value)
+
+
+def test_an_address_of_no_database_is_one_line_for_people(tmp_path: Path) -> None:
+    done = doctor(tmp_path, database="foo")
+    assert done.returncode == 2
+    assert done.stderr.startswith("valley: setting database (VALLEY_DATABASE)")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("address", ["postgresql://db/valley", "postgres://u@db/v", "sqlite:////srv/a?b", "sqlite://"])
+def test_an_address_of_a_database_stays_as_it_is(tmp_path: Path, address: str) -> None:
+    assert Settings.load(home=tmp_path, database=address).database == address
+
+
+def test_a_run_in_the_terminal_has_workers_also_where_a_server_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "valley.toml").write_text("workers = 0\n")
+    monkeypatch.setenv("VALLEY_HOME", str(tmp_path))
+    given = []
+    monkeypatch.setattr("app.cli.run_in_terminal", lambda *_, workers, **__: given.append(workers) or 0)
+    assert main(["run", "digits", "--out", str(tmp_path / "out")]) == 0
+    assert given == [None]
