@@ -26,6 +26,7 @@ from app.storage.objects import check_url
 TOML_FILE = "valley.toml"
 ENVIRONMENT_FILE = ".env"
 MEBIBYTE = 2**20
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _SECRET = ("api_key", "database", "database_password", "store")
 
 Names = Annotated[tuple[str, ...], NoDecode]
@@ -167,6 +168,12 @@ class Settings(BaseSettings):
             return ip_address(self.host.strip("[]")).is_loopback
         except ValueError:
             return False
+
+    @property
+    def address(self) -> str:
+        """Where clients on this machine find the server."""
+        host = _EVERYWHERE.get(self.host.strip("[]"), self.host.strip("[]"))
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     @property
     def sqlite(self) -> bool:

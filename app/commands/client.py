@@ -18,7 +18,6 @@ from urllib.request import ProxyHandler, Request, build_opener
 from app.secretfiles import from_file
 from landscape.atomic import write_atomically
 
-DEFAULT_SERVER = "http://127.0.0.1:8360"
 FINAL = ("done", "failed", "cancelled")
 _CHUNK = 2**20
 _TIMEOUT = 30.0
@@ -51,16 +50,19 @@ class Event:
 
 
 class Client:
-    """Talks to one server."""
+    """Talks to one server; with the key of the environment, unless another one is given."""
 
-    def __init__(self, server: str | None = None, key: str | None = None, *, reconnects: int = _RECONNECTS) -> None:
+    def __init__(
+        self, server: str, key: str | None = None, *, direct: bool = False, reconnects: int = _RECONNECTS
+    ) -> None:
+        """`direct` goes past the proxy of the environment, as calls of loopback always do."""
         self._reconnects = reconnects
-        self.server = (server or os.environ.get("VALLEY_SERVER") or DEFAULT_SERVER).rstrip("/")
+        self.server = server.rstrip("/")
         if urlsplit(self.server).scheme not in ("http", "https"):
-            raise ValueError(f"server {self.server!r} must be an address such as {DEFAULT_SERVER}")
-        self._key = key or os.environ.get("VALLEY_API_KEY") or from_file("api_key")
+            raise ValueError(f"server {self.server!r} must be an address such as http://127.0.0.1:8360")
+        self._key = key or key_of_environment()
         # A proxy of the environment is for the world outside, not for this machine.
-        self._opener = build_opener(ProxyHandler({})) if _is_local(self.server) else build_opener()
+        self._opener = build_opener(ProxyHandler({})) if direct or is_local(self.server) else build_opener()
 
     def get(self, path: str, **query: Any) -> Any:
         given = {name: value for name, value in query.items() if value is not None}
@@ -167,7 +169,13 @@ def _problem(error: HTTPError) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"detail": f"{error.url}: {error.code} {error.reason}"}
 
 
-def _is_local(server: str) -> bool:
+def key_of_environment() -> str | None:
+    """The key that whoever calls a command gave it, as it is or in a file."""
+    return os.environ.get("VALLEY_API_KEY") or from_file("api_key")
+
+
+def is_local(server: str) -> bool:
+    """Whether an address is of this machine's loopback."""
     name = urlsplit(server).hostname or ""
     try:
         return ip_address(name).is_loopback

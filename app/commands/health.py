@@ -12,7 +12,6 @@ from app.settings import BadSettings, Settings
 Role = Literal["api", "worker"]
 ROLES: tuple[Role, ...] = ("api", "worker")
 _TIMEOUT = 8.0
-_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "[::]": "[::1]"}
 
 
 def check_health(settings: Settings, role: Role) -> str:
@@ -29,8 +28,7 @@ def _check_worker(settings: Settings) -> str:
 
 
 def _check_server(settings: Settings) -> str:
-    host = _EVERYWHERE.get(settings.host, settings.host)
-    address = f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{settings.port}/readyz"
+    address = f"{settings.address}/readyz"
     try:
         # No proxy: this is about the server of this machine.
         with build_opener(ProxyHandler({})).open(Request(address), timeout=_TIMEOUT) as response:

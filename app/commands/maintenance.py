@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from app.commands.client import FINAL, Client, Refused
+from app.commands.connection import add_server, connect
 from app.settings import Settings
 
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
@@ -23,7 +24,7 @@ def add_maintenance(commands: Any) -> None:
     prune.add_argument("--older-than", required=True, type=parse_age, metavar="AGE", help="ended before: 12h, 30d, 8w")
     prune.add_argument("--state", choices=FINAL, action="append", help="only those in this state; may be repeated")
     prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
-    prune.add_argument("--server", metavar="URL", help="address of the server (default: VALLEY_SERVER)")
+    add_server(prune)
     prune.set_defaults(run=_prune)
 
     backup = commands.add_parser("backup", help="copy database and files into a new folder, while everything runs")
@@ -48,7 +49,7 @@ def parse_age(text: str) -> timedelta:
 
 
 def _prune(options: argparse.Namespace, console: Console) -> int:
-    client = Client(options.server)
+    client = connect(options.server)
     limit = datetime.now(UTC) - options.older_than
     states = options.state or FINAL
     doomed = [row for state in states for row in client.experiments(state=state) if _ended_before(row, limit)]

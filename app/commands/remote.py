@@ -10,7 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from app.commands.client import FINAL, Client, Refused
+from app.commands.client import FINAL, Refused
+from app.commands.connection import add_server, connect
 from app.commands.watching import conclude, watch
 from app.experiments.recipes import recipe_names
 from app.experiments.spec import read_spec
@@ -46,13 +47,13 @@ def add_commands(commands: Any) -> None:
 
 def _command(commands: Any, name: str, run: Any, words: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=words)
-    parser.add_argument("--server", metavar="URL", help="address of the server (default: VALLEY_SERVER)")
+    add_server(parser)
     parser.set_defaults(run=run)
     return parser
 
 
 def _submit(options: argparse.Namespace, console: Console) -> int:
-    client = Client(options.server)
+    client = connect(options.server)
     extra = {"priority": options.priority} | ({"force": True} if options.force else {})
     if options.spec in recipe_names() and not Path(options.spec).exists():
         submission: dict[str, Any] = {"recipe": options.spec}
@@ -66,7 +67,7 @@ def _submit(options: argparse.Namespace, console: Console) -> int:
 
 
 def _jobs(options: argparse.Namespace, console: Console) -> int:
-    client = Client(options.server)
+    client = connect(options.server)
     table = Table()
     for column in ("id", "name", "state", "progress", "created", "verdict"):
         table.add_column(column, no_wrap=column in ("id", "state", "created"))
@@ -81,23 +82,23 @@ def _jobs(options: argparse.Namespace, console: Console) -> int:
 
 
 def _watch(options: argparse.Namespace, console: Console) -> int:
-    return _end(watch(Client(options.server), options.id, console), console)
+    return _end(watch(connect(options.server), options.id, console), console)
 
 
 def _cancel(options: argparse.Namespace, console: Console) -> int:
-    row = Client(options.server).post(f"/api/experiments/{options.id}/cancel")
+    row = connect(options.server).post(f"/api/experiments/{options.id}/cancel")
     console.print(f"{row['name']} is {row['stage']}", highlight=False)
     return 0
 
 
 def _retry(options: argparse.Namespace, console: Console) -> int:
-    row = Client(options.server).post(f"/api/experiments/{options.id}/retry")
+    row = connect(options.server).post(f"/api/experiments/{options.id}/retry")
     console.print(f"{row['name']} is {row['state']} again (run {row['run']})", highlight=False)
     return 0
 
 
 def _fetch(options: argparse.Namespace, console: Console) -> int:
-    client = Client(options.server)
+    client = connect(options.server)
     target = options.out or Path(options.id)
     names = [file["name"] for file in client.get(f"/api/experiments/{options.id}/files")["items"]]
     target.mkdir(parents=True, exist_ok=True)
