@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from app.commands.connection import add_server
 from app.commands.maintenance import add_maintenance
 from app.commands.remote import add_commands
 from app.commands.terminal import run_in_terminal
@@ -82,9 +83,10 @@ def _parser() -> argparse.ArgumentParser:
     recipes.set_defaults(run=_recipes)
 
     export = commands.add_parser("export", help="write a landscape as CSV, VTK, PNG and SVG")
-    export.add_argument("source", type=Path, metavar="DIR", help="directory of a run, or a landscape.h5")
-    export.add_argument("--out", type=Path, metavar="DIR", help="where the files go (default: DIR/export)")
+    export.add_argument("source", type=Path, metavar="DIR|ID", help="directory of a run, landscape.h5, or experiment")
+    export.add_argument("--out", type=Path, metavar="DIR", help="where the files go (default: DIR/export, or ID)")
     export.add_argument("--formats", default="csv,vtk,png,svg", help="which of csv, vtk, png, svg (default: all)")
+    add_server(export)
     export.set_defaults(run=_export)
 
     imported = commands.add_parser("import", help="turn files of other tools into landscapes")
@@ -182,14 +184,9 @@ def _recipes(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG
 
 
 def _export(options: argparse.Namespace, console: Console) -> int:
-    from landscape.export import export
-    from landscape.store import Landscape
+    from app.commands.exporting import export_landscape
 
-    source = options.source / "landscape.h5" if options.source.is_dir() else options.source
-    target = options.out or source.parent / "export"
-    for path in export(Landscape.open(source), target, tuple(options.formats.split(","))):
-        console.print(str(path), highlight=False, soft_wrap=True)
-    return 0
+    return export_landscape(options, console)
 
 
 def _import(options: argparse.Namespace, console: Console) -> int:

@@ -118,8 +118,16 @@ class Client:
         """Write a file of an experiment, whole or not at all."""
         path = f"/api/experiments/{quote(id, safe='')}/files/{quote(name, safe='')}"
         with self._open("GET", path) as response, write_atomically(target) as file:
-            while chunk := response.read(_CHUNK):
+            while chunk := self._read(response):
                 file.write(chunk)
+            if response.length:
+                raise Unreachable(f"{self.server} was lost {response.length} bytes before the end of {name}")
+
+    def _read(self, response: HTTPResponse) -> bytes:
+        try:
+            return response.read(_CHUNK)
+        except (OSError, HTTPException) as error:
+            raise Unreachable(f"{self.server} does not answer: {error}") from error
 
     def _json(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
