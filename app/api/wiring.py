@@ -10,6 +10,8 @@ from fastapi import Depends, Request
 from app.api.admission import Admission
 from app.api.metrics import Metrics
 from app.api.service import Service
+from app.experiments.album import FOLDER as ALBUM
+from app.experiments.album import Album
 from app.experiments.blueprints import Blueprints
 from app.settings import Settings
 from app.storage.catalogue import Unknown
@@ -32,7 +34,7 @@ class Wiring:
 
 def wire(settings: Settings, service: Service) -> Wiring:
     """Put the parts together; nothing is started yet."""
-    blueprints = Blueprints(settings.data, settings.max_parameters)
+    blueprints = Blueprints(settings.data, settings.max_parameters, Album(settings.home / ALBUM))
     return Wiring(
         settings=settings,
         service=service,

@@ -1,6 +1,7 @@
 """Blueprints of networks: names and shapes of tensors, size, cost and initial norms, without torch in this process.
 
-A process with torch draws a blueprint (`app.experiments.drawing`); it is kept for the next question.
+A process with torch draws a blueprint (`app.experiments.drawing`); it is kept for the next question, and on the disk
+(`app.experiments.album`) for the time after a restart.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.experiments.album import Album
 from app.experiments.clerk import Clerk, NoAnswer
 from app.experiments.spec import Model
 
@@ -58,12 +60,14 @@ class Blueprint:
 
 
 class Blueprints:
-    """Draws blueprints on demand, one at a time, and keeps the latest."""
+    """Draws blueprints on demand, one at a time, and keeps the latest. Who asks for one that is known never waits."""
 
-    def __init__(self, data_root: Path | None, largest: int) -> None:
+    def __init__(self, data_root: Path | None, largest: int, album: Album | None = None) -> None:
         self._data_root = data_root
         self._largest = largest
+        self._album = album
         self._kept: OrderedDict[str, Blueprint | BadModel] = OrderedDict()
+        self._keeping = threading.Lock()
         self._drawing = threading.Lock()
         self._clerk = Clerk("app.experiments.drawing")
 
@@ -76,21 +80,36 @@ class Blueprints:
 
     def known(self, model: Model, dataset: str) -> Blueprint | None:
         """The blueprint, if it was drawn before."""
-        found = self._kept.get(_key(model, dataset))
+        found = self._recall(model, dataset)
         return found if isinstance(found, Blueprint) else None
 
     def draw(self, model: Model, dataset: str) -> Blueprint:
         """The blueprint of a network for a data set; raises BadModel."""
-        key = _key(model, dataset)
-        with self._drawing:
-            if key not in self._kept:
-                self._kept[key] = self._ask(model, dataset)
-                while len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
-            self._kept.move_to_end(key)
-            found = self._kept[key]
+        found = self._recall(model, dataset)
+        if found is None:
+            with self._drawing:
+                # Somebody else may have asked for the same one meanwhile.
+                found = self._recall(model, dataset) or self._keep(model, dataset, self._ask(model, dataset))
         if isinstance(found, BadModel):
             raise BadModel(str(found))
+        return found
+
+    def _recall(self, model: Model, dataset: str) -> Blueprint | BadModel | None:
+        key = _key(model, dataset)
+        with self._keeping:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        drawn = None if self._album is None else self._album.find(model, dataset)
+        if drawn is None or drawn["parameters"] > self._largest:
+            return None
+        return self._keep(model, dataset, Blueprint.from_json(drawn))
+
+    def _keep(self, model: Model, dataset: str, found: Blueprint | BadModel) -> Blueprint | BadModel:
+        with self._keeping:
+            self._kept[_key(model, dataset)] = found
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
         return found
 
     def _ask(self, model: Model, dataset: str) -> Blueprint | BadModel:
@@ -108,7 +127,11 @@ class Blueprints:
         if answer.get("parameters", 0) > _LARGE:  # what a large network took is not given back otherwise
             self._clerk.close()
             self._clerk.prepare()
-        return BadModel(answer["error"]) if "error" in answer else Blueprint.from_json(answer)
+        if "error" in answer:
+            return BadModel(answer["error"])
+        if self._album is not None:
+            self._album.add(model, dataset, answer)
+        return Blueprint.from_json(answer)
 
 
 def _key(model: Model, dataset: str) -> str:
