@@ -11,10 +11,12 @@ SECRETS ?= secrets
 
 setup: $(READY)
 
+# The program first: while pip looks for versions of the tools that suit each other, it would try other builds of torch.
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Valleyscope needs Python 3.11 or newer; call make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable .
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
