@@ -136,9 +136,11 @@ def _run_tool(database: Database, tool: str, *options: str) -> None:
     if program is None:
         raise BadBackup(f"{tool} is not there: install Postgres's client programs, or see docs/operations.md")
     url = database.engine.url
-    environment = dict(os.environ) | ({"PGPASSWORD": str(url.password)} if url.password else {})
+    password = url.password or url.query.get("password")  # libpq takes it in both places
+    environment = dict(os.environ) | ({"PGPASSWORD": str(password)} if password else {})
     # A new URL, since `set(password=None)` leaves the password where it is.
-    plain = sa.URL.create("postgresql", url.username, None, url.host, url.port, url.database, url.query)
+    query = {name: value for name, value in url.query.items() if name != "password"}
+    plain = sa.URL.create("postgresql", url.username, None, url.host, url.port, url.database, query)
     done = subprocess.run(
         [program, *options, f"--dbname={plain.render_as_string(hide_password=False)}"],
         env=environment,

@@ -133,10 +133,11 @@ def test_what_is_no_backup_is_named(settings: Settings, tmp_path: Path) -> None:
         restore(Settings.load(home=tmp_path / "new"), tmp_path / "copy")
 
 
+@pytest.mark.parametrize("address", ["valley:sesame@127.0.0.1:1/valley", "valley@127.0.0.1:1/valley?password=sesame"])
 def test_a_missing_tool_and_a_wrong_password_are_named_without_the_password(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = Settings.load(home=tmp_path, database="postgresql://valley:sesame@127.0.0.1:1/valley")
+    settings = Settings.load(home=tmp_path, database=f"postgresql://{address}")
     tool = tmp_path / "bin" / "pg_dump"
     tool.parent.mkdir()
     monkeypatch.setenv("PATH", f"{tool.parent}:/usr/bin:/bin")
