@@ -194,11 +194,11 @@ export class Observed extends EventTarget {
       final: {},
       settings: {},
     });
-    const last = run.epochs.epoch.at(-1) ?? 0;
-    if (record.epoch <= last) return;
+    const known = run.epochs.epoch.length;
+    if (record.epoch <= (run.epochs.epoch.at(-1) ?? 0)) return;
     for (const [column, value] of Object.entries(record)) {
       if (typeof value === 'object' && value !== null) continue;
-      (run.epochs[column] ??= new Array(run.epochs.epoch.length).fill(NaN)).push(fromJson(value));
+      (run.epochs[column] ??= new Array(known).fill(NaN))[known] = fromJson(value);
       run.final[column] = fromJson(value);
     }
     this.#tell('minima');

@@ -51,6 +51,9 @@ def test_a_cancelled_experiment_keeps_what_it_has_and_goes_on(server: Server, op
     expect(page.locator(".training .plot")).to_be_visible()
     page.reload()
     page.locator(".training .plot[data-draws]").wait_for()
+    epochs, losses = page.locator(".training .plot").evaluate("({ data: [{ x, y }] }) => [x, y]")
+    assert len(epochs) == len(losses), "each loss stands at its epoch"
+    assert None not in losses
     page.get_by_role("button", name="Retry").click()
     expect(page.locator(".verdict .badge")).to_have_text(re.compile("queued|running"))
     server.client.post(f"/api/experiments/{experiment}/cancel")
