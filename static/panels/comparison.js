@@ -6,7 +6,7 @@ import { contourFigure, valuesAlong } from '../plots/contour.js';
 import { significant } from '../plots/numbers.js';
 import { Plot } from '../plots/plot.js';
 import { scaleFor } from '../plots/scale.js';
-import { choice, clipSlider, segmented, toggle } from './controls.js';
+import { choice, clipRange, clipSlider, segmented, toggle } from './controls.js';
 import { SurfacePointer } from './pointer.js';
 import { surfaceTable } from './tables.js';
 
@@ -104,7 +104,9 @@ export class ComparisonPanel {
           viewOf: () => null,
         },
       );
-      return { plot, pointer, member, bound: false };
+      pointer.bind();
+      plot.onfresh = () => this.#listen(plot);
+      return { plot, member };
     });
     const missing = this.#members
       .filter((member) => !there.includes(member))
@@ -112,23 +114,22 @@ export class ComparisonPanel {
     this.pictures.replaceChildren(...this.#panes.map(({ plot }) => plot.node), ...missing);
   }
 
+  #listen({ canvas }) {
+    const { store } = this.#context;
+    canvas.on('plotly_relayout', (event) => {
+      const moved = zoomedTo(event, canvas._fullLayout);
+      if (moved) store.set({ zoom: zoomText(moved) }, { replace: false });
+    });
+    canvas.on('plotly_doubleclick', () => store.set({ zoom: null }, { replace: false }));
+  }
+
   #drawPane(pane, plane, { split, value, scale, zoom }) {
-    const { plot, member, pointer } = pane;
+    const { plot, member } = pane;
     const logarithmic = scale.log ? ' (log scale)' : '';
     plot.caption.replaceChildren(
       element('i.dot', { style: `background:${member.color}` }),
       ` ${member.label}: ${split} ${value}${value === 'loss' ? `, nats${logarithmic}` : ''}`,
     );
-    plot.ondraw = () => {
-      if (pane.bound) return;
-      pane.bound = true;
-      plot.canvas.on('plotly_relayout', (event) => {
-        const moved = zoomedTo(event, plot.canvas._fullLayout);
-        if (moved) this.#context.store.set({ zoom: zoomText(moved) }, { replace: false });
-      });
-      plot.canvas.on('plotly_doubleclick', () => this.#context.store.set({ zoom: null }, { replace: false }));
-      pointer.bind();
-    };
     const shape = (zoom.y[1] - zoom.y[0]) / (zoom.x[1] - zoom.x[0]);
     plot.draw(({ narrow }) => ({
       ...contourFigure(plane, {
@@ -154,8 +155,7 @@ export class ComparisonPanel {
     let top = scale.high;
     for (const plane of planes)
       for (const number of plane.grid(split, value)) if (Number.isFinite(number) && number > top) top = number;
-    const low = Math.max(Math.min(scale.high, scale.low * 2 || scale.high / 100), top / 1e5);
-    this.clip.show(scale.high, [low, Math.max(top, low * 1.01)], this.view.clip !== null);
+    this.clip.show(scale.high, clipRange(scale, top), this.view.clip !== null);
   }
 }
 

@@ -53,6 +53,13 @@ export function toggle({ label, onchange }) {
   };
 }
 
+/** What a slider lets one choose: from a little above the lowest value of a scale to the highest of all, `top`. */
+export function clipRange({ low, high }, top) {
+  const above = low > 0 ? Math.min(2 * low, low + 0.1 * (top - low)) : top / 100;
+  const first = Math.max(Math.min(high, above), top / 1e5);
+  return [first, Math.max(top, 1.01 * first)];
+}
+
 /**
  * A slider over several decades, which may stand at "auto".
  * @param {{label: string, text: (value: number) => string, onchange: (value: number | null) => void}} about

@@ -20,20 +20,29 @@ export class SurfacePointer {
     this.#context = context;
   }
 
+  /** Listens to the element, once. */
   bind() {
     const { canvas } = this.#pane.plot;
-    const flat = this.#context.view().form !== '3d';
     canvas.tabIndex = 0;
     canvas.addEventListener('keydown', (event) => this.#key(event));
     canvas.addEventListener('blur', () => this.#leave());
     canvas.addEventListener('pointerleave', () => this.#leave());
-    if (flat) {
+    if (this.#flat) {
       canvas.addEventListener('pointermove', (event) => this.#move(this.#pane.plot.place(event), event));
       canvas.addEventListener('pointerdown', (event) => this.#move(this.#pane.plot.place(event), event));
-    } else {
-      canvas.on('plotly_hover', ({ points: [point], event }) => this.#move(point, event ?? this.#centre()));
-      canvas.on('plotly_unhover', () => this.#leave());
     }
+  }
+
+  /** Listens to the picture, each time that it begins anew. */
+  listen() {
+    if (this.#flat) return;
+    const { canvas } = this.#pane.plot;
+    canvas.on('plotly_hover', ({ points: [point], event }) => this.#move(point, event ?? this.#centre()));
+    canvas.on('plotly_unhover', () => this.#leave());
+  }
+
+  get #flat() {
+    return this.#context.view().form !== '3d';
   }
 
   /** The marks of this picture: a dot on each path at the cursor's t, and the cell that the keys are at. */

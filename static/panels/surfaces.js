@@ -8,7 +8,7 @@ import { significant } from '../plots/numbers.js';
 import { Plot } from '../plots/plot.js';
 import { reliefFigure } from '../plots/surface3d.js';
 import { captionOf } from './captions.js';
-import { choice, clipSlider, segmented, toggle } from './controls.js';
+import { choice, clipRange, clipSlider, segmented, toggle } from './controls.js';
 import { SurfacePointer } from './pointer.js';
 import { surfaceTable } from './tables.js';
 
@@ -141,7 +141,7 @@ export class SurfacesPanel {
       label,
       table: () => surfaceTable(this.#observed.planes.get(this.view.plane), split, value),
     });
-    const pane = { plot, split, value, bound: false };
+    const pane = { plot, split, value };
     pane.pointer = new SurfacePointer(pane, {
       observed: this.#observed,
       cursor,
@@ -151,6 +151,9 @@ export class SurfacesPanel {
       view: () => this.view,
       viewOf: () => this.#viewOf(pane),
     });
+    pane.pointer.bind();
+    plot.onfresh = () => this.#listen(pane);
+    plot.ondraw = () => this.mark();
     return pane;
   }
 
@@ -169,7 +172,6 @@ export class SurfacesPanel {
     const shape = view.zoom
       ? (view.zoom.y[1] - view.zoom.y[0]) / (view.zoom.x[1] - view.zoom.x[0])
       : plane.extent[1] / plane.extent[0];
-    pane.plot.ondraw = () => this.#bind(pane);
     return pane.plot.draw(({ room, narrow }) => {
       if (!relief) return { ...contourFigure(plane, { ...view, narrow }), shape };
       const figure = reliefFigure(plane, { ...view, narrow });
@@ -178,10 +180,7 @@ export class SurfacesPanel {
     });
   }
 
-  #bind(pane) {
-    this.mark();
-    if (pane.bound) return;
-    pane.bound = true;
+  #listen(pane) {
     const { store } = this.#context;
     pane.plot.canvas.on('plotly_relayout', (event) => {
       const zoom = zoomedTo(event, pane.plot.canvas._fullLayout);
@@ -191,7 +190,7 @@ export class SurfacesPanel {
     });
     pane.plot.canvas.on('plotly_relayouting', () => this.mark());
     pane.plot.canvas.on('plotly_doubleclick', () => store.set({ zoom: null }, { replace: false }));
-    pane.pointer.bind();
+    pane.pointer.listen();
   }
 
   get #clipField() {
@@ -207,10 +206,9 @@ export class SurfacesPanel {
     const scale = surfaceScale(plane, this.#viewOf({ split, value }));
     let top = scale.high;
     for (const number of plane.grid(split, value)) if (Number.isFinite(number) && number > top) top = number;
-    const low = Math.max(Math.min(scale.high, scale.low * 2 || scale.high / 100), top / 1e5);
     this.clip.show(
       scale.high,
-      [low, Math.max(top, low * 1.01)],
+      clipRange(scale, top),
       (value === 'loss' ? this.view.clip : this.view.errorClip) !== null,
     );
   }

@@ -26,6 +26,9 @@ export class Plot {
     this.node = element('figure.plate', {}, bare ? null : top, this.stage, this.behind);
     this.width = 0;
     this.draws = 0;
+    /** Called when plotly.js has begun a picture anew, and forgotten who listens to it. */
+    this.onfresh = null;
+    this.ondraw = null;
     this.#watch();
   }
 
@@ -41,17 +44,23 @@ export class Plot {
     const room = Math.floor(this.node.clientWidth);
     if (!room) return;
     this.width = room;
-    const { data, layout, shape } = make({ room, narrow: room < NARROW });
+    const narrow = room < NARROW;
+    // What plotly.js keeps of a standing colour bar spoils the margins of a lying one: then the picture begins anew.
+    const fresh = narrow !== this.narrow;
+    this.narrow = narrow;
+    const { data, layout, shape } = make({ room, narrow });
     const { width, height } = sizeOf(room, layout, shape);
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
     const began = performance.now();
-    await Plotly.react(this.canvas, data, { ...layout, width, height, autosize: false }, CONFIG);
+    const size = { width, height, autosize: false };
+    await Plotly[fresh ? 'newPlot' : 'react'](this.canvas, data, { ...layout, ...size }, CONFIG);
     this.took = performance.now() - began;
     this.draws += 1;
     this.canvas.dataset.draws = String(this.draws);
     this.canvas.dataset.took = this.took.toFixed(0);
     this.stage.style.width = `${width}px`;
+    if (fresh) this.onfresh?.();
     this.ondraw?.();
     if (!this.behind.hidden) this.#fill();
   }

@@ -296,6 +296,29 @@ def test_nothing_overflows(open_page: Any, server: Server, finished: str, width:
         assert box["x"] + box["width"] <= panel["x"] + panel["width"] + 1
 
 
+def test_pictures_stay_whole_when_the_window_changes(page: Page) -> None:
+    for width in (1024, 390, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function(
+            """() => [...document.querySelectorAll(':is(.surfaces, .profiles) .plot')].every((plot) => {
+              const { width, height, xaxis, yaxis } = plot._fullLayout;
+              const room = plot.closest('figure').clientWidth;
+              return width <= room && width > 0.4 * room && xaxis._length > 0.5 * width && yaxis._length > 0.4 * height;
+            })"""
+        )
+    point_at(page, drawn(page, ".profiles").first, 0.5)
+    expect(page.locator(".surfaces .stage").first.locator(".mark")).to_have_count(2)
+    surface = drawn(page).first
+    surface.evaluate("plot => plot.scrollIntoView({ block: 'center' })")
+    box = surface.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.3 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 0.6 * box["height"], steps=4)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("zoom="))
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_nobody_is_shut_out(open_page: Any, server: Server, finished: str, axe: str, dark: bool) -> None:
     page = open_page(server, f"/experiments/{finished}", dark=dark)
