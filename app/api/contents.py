@@ -13,7 +13,7 @@ from app.api.documentation import NOT_MODIFIED, problems
 from app.api.numbers import encoded, jsonable
 from app.api.requests import ExperimentId
 from app.api.schemas import Identifier, Shape
-from app.api.service import Hands
+from app.api.service import Hands, Warnings
 from app.api.wiring import Wired
 from app.experiments.experiment import LANDSCAPE
 from landscape.records import PlaneRecord
@@ -39,6 +39,13 @@ class Hand(Shape):
     seconds: float = Field(description="time that they took")
 
 
+class Warned(Shape):
+    """Something that people should know before they trust the numbers."""
+
+    minimum: str | None = Field(description="the minimum that it is about, if it is about one")
+    message: str
+
+
 class Contents(Shape):
     """The names of what is there, and the provenance. An experiment that has not begun has none of it."""
 
@@ -53,6 +60,7 @@ class Contents(Shape):
         "libraries, BatchNorm mode, samples, machine"
     )
     workers: list[Hand] = Field(description="who computed it")
+    warnings: list[Warned] = Field(description="what was noticed on the way, such as a threshold that prunes nothing")
 
 
 _EXAMPLE = {
@@ -72,6 +80,7 @@ _EXAMPLE = {
         "machine": "Linux x86_64, 2 cores",
     },
     "workers": [{"worker": "lab-7, cpu", "tasks": 23, "seconds": 71.3}],
+    "warnings": [],
 }
 
 
@@ -86,17 +95,20 @@ def contents(id: ExperimentId, request: Request, wiring: Wired) -> Response:
     Whoever watches asks this first, and then only for what is there. Before there is a landscape it is empty.
     """
     row = wiring.service.get(id)
-    hands = wiring.service.hands(id)
+    hands, warnings = wiring.service.hands(id), wiring.service.warnings(id)
     if wiring.snapshots.tag(wiring.service.located(row, LANDSCAPE).parent) is None:
-        return Response(
-            encoded(_contents(id, Landscape(row.name, provenance={}), hands)), media_type="application/json"
-        )
+        nothing = Landscape(row.name, provenance={})
+        return Response(encoded(_contents(id, nothing, hands, warnings)), media_type="application/json")
     return answer(
-        request, wiring, row, ("contents", *hands), lambda landscape: encoded(_contents(id, landscape, hands))
+        request,
+        wiring,
+        row,
+        ("contents", hands, warnings),
+        lambda landscape: encoded(_contents(id, landscape, hands, warnings)),
     )
 
 
-def _contents(id: str, landscape: Landscape, hands: Hands) -> dict[str, Any]:
+def _contents(id: str, landscape: Landscape, hands: Hands, warnings: Warnings) -> dict[str, Any]:
     return Contents(
         experiment=id,
         minima=list(landscape.minima),
@@ -106,6 +118,7 @@ def _contents(id: str, landscape: Landscape, hands: Hands) -> dict[str, Any]:
         verdict=landscape.verdict is not None,
         provenance=jsonable(landscape.provenance),
         workers=[Hand.model_validate(hand) for hand in hands],
+        warnings=[Warned.model_validate(warned) for warned in warnings],
     ).model_dump()
 
 

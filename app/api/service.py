@@ -22,7 +22,7 @@ from app.settings import Settings
 from app.storage.catalogue import ACTIVE, Catalogue, ExperimentRow, Page, State, WrongState
 from app.storage.checkpoints import CheckpointRow, Checkpoints
 from app.storage.database import Database
-from app.storage.events import EventRow, read_events
+from app.storage.events import EventRow, Warned, read_events, warnings_of
 from app.storage.folders import Storage
 from app.storage.hands import Hand, hands_of
 from app.storage.ledger import Ledger, QueueRow
@@ -39,6 +39,7 @@ Events = list[EventRow]
 Workers = list[WorkerRow]
 Queue = list[QueueRow]
 Hands = list[Hand]
+Warnings = list[Warned]
 Uploads = list[CheckpointRow]
 
 _FETCH_SECONDS = 5.0
@@ -209,6 +210,11 @@ class Service:
         """The workers that took part in an experiment."""
         with self._database.read() as connection:
             return hands_of(connection, experiment)
+
+    def warnings(self, experiment: str) -> Warnings:
+        """What people should know of an experiment, also when it has ended."""
+        with self._database.read() as connection:
+            return warnings_of(connection, experiment)
 
     def directory(self, experiment: str) -> Path:
         """The folder of an experiment; it exists once the experiment has begun."""

@@ -32,12 +32,17 @@ class Relay:
         self._changed = True
         details = message.details
         if "forecast" in details:
-            self._events.append(("warning", {"minimum": self.task.subject, "message": details["forecast"]["text"]}))
+            self._hear_forecast(details["forecast"])
         if "record" in details:
             self._hear_epoch(details["record"], details["epochs"])
         elif self.task.kind is Kind.FIT:
             shown = {key: details[key] for key in ("epoch", "epochs", "loss") if key in details}
             self._curve = {"curve": self.task.subject, "share": message.share} | shown
+
+    def _hear_forecast(self, forecast: Mapping[str, Any]) -> None:
+        prunes = bool(forecast["reach"] >= forecast["smallest"])
+        said = {"minimum": self.task.subject, "message": forecast["text"], "harmless": prunes}
+        self._events.append(("warning", said))
 
     @property
     def due(self) -> bool:

@@ -36,6 +36,14 @@ class EventRow:
         return content
 
 
+@dataclass(frozen=True)
+class Warned:
+    """Something that people should know: of a minimum, or of the experiment as a whole."""
+
+    minimum: str | None
+    message: str
+
+
 def plain(value: Any) -> Any:
     """The value for JSON, which has no infinity: "Infinity", "-Infinity" and "NaN" are what Number() reads.
 
@@ -78,6 +86,14 @@ def record(connection: sa.Connection, experiment: str, found: Iterable[tuple[str
 def read_events(connection: sa.Connection, experiment: str, after: int, limit: int) -> list[EventRow]:
     chosen = sa.select(events).where(events.c.experiment == experiment, events.c.id > after)
     return [_row(row) for row in connection.execute(chosen.order_by(events.c.id).limit(limit))]
+
+
+def warnings_of(connection: sa.Connection, experiment: str) -> list[Warned]:
+    """What was said of an experiment that people should know, each thing once, in the order of time."""
+    chosen = sa.select(events.c.text).where(events.c.experiment == experiment, events.c.kind == "warning")
+    found = [json.loads(text) for text in connection.execute(chosen.order_by(events.c.id)).scalars()]
+    said = [Warned(data.get("minimum"), data["message"]) for data in found if not data.get("harmless")]
+    return list(dict.fromkeys(said))
 
 
 def read_all_events(connection: sa.Connection, after: int, limit: int) -> list[EventRow]:

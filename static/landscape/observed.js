@@ -18,9 +18,8 @@ export class Observed extends EventTarget {
   curves = {};
   lines = {};
   files = [];
-  warnings = [];
-  /** What the server has computed, by whom, and what the numbers depend on. */
-  contents = { planes: {}, provenance: {}, workers: [] };
+  /** What the server has computed, by whom, what the numbers depend on, and what was noticed on the way. */
+  contents = { planes: {}, provenance: {}, workers: [], warnings: [] };
   /** Workers that are at this experiment now. */
   workers = [];
   #api;
@@ -165,11 +164,8 @@ export class Observed extends EventTarget {
     else if (kind === 'progress' && 'progress' in data) {
       this.experiment = { ...this.experiment, ...data };
       this.#tell('experiment');
-    } else if (kind === 'warning') {
-      if (!this.warnings.some(({ message }) => message === data.message)) this.warnings.push(data);
-      this.#tell('experiment');
     }
-    if (kind === 'state' || kind === 'verdict' || (kind === 'progress' && 'task' in data))
+    if (kind === 'state' || kind === 'verdict' || kind === 'warning' || (kind === 'progress' && 'task' in data))
       this.#soon('refresh', REFRESH, () => this.refresh());
   }
 

@@ -34,8 +34,8 @@ export class VerdictPanel {
   }
 
   draw() {
-    const { verdict, experiment, warnings } = this.#observed;
-    const notes = warnings.map(({ minimum, message }) =>
+    const { verdict, experiment, contents } = this.#observed;
+    const notes = contents.warnings.map(({ minimum, message }) =>
       element('li', {}, minimum ? `${minimum}: ${message}` : message),
     );
     const list = notes.length ? element('ul.notes', { 'aria-label': 'Warnings' }, notes) : null;

@@ -160,6 +160,7 @@ def test_contents_of_what_has_not_begun_are_empty(bare: Server) -> None:
     assert response.status_code == 200
     nothing = {"minima": [], "curves": [], "lines": [], "planes": {}, "verdict": False, "provenance": {}, "workers": []}
     assert nothing.items() <= response.json().items()
+    assert response.json()["warnings"] == []
 
 
 def test_contents_name_the_workers_that_took_part(lively: Server, done: str) -> None:

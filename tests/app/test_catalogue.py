@@ -17,7 +17,18 @@ from app.experiments.spec import Spec
 from app.runners.jobs import LARGEST_PRIORITY, task_priority
 from app.storage.catalogue import BadCursor, Catalogue, KeyReused, Unknown
 from app.storage.database import Database
-from app.storage.events import EventRow, forget_old, newest_event, plain, read_all_events, read_events, record, thin_out
+from app.storage.events import (
+    EventRow,
+    Warned,
+    forget_old,
+    newest_event,
+    plain,
+    read_all_events,
+    read_events,
+    record,
+    thin_out,
+    warnings_of,
+)
 from app.storage.identifiers import is_identifier, new_identifier
 from app.storage.migrations import NewerDatabase, migrate, steps
 from app.storage.pump import Pump
@@ -261,6 +272,18 @@ def test_a_watcher_in_a_thread_is_woken_and_one_in_vain_is_let_go(database: Data
     assert [row.data for row in pump.wait(experiment, last, 10.0)] == [{"number": 5}]
     pump.stop()
     assert pump.wait(experiment, last + 1000, 30.0) == []
+
+
+def test_warnings_are_known_for_ever_each_one_once_and_without_those_that_are_harmless(database: Database) -> None:
+    experiment = add(database)
+    weak = {"minimum": "altsdp", "message": "nothing will be pruned", "harmless": False}
+    strong = {"minimum": "other", "message": "G will reach 2", "harmless": True}
+    whole = {"message": "it is computed again"}
+    with database.write() as connection:
+        record(connection, experiment, [("warning", said) for said in (weak, strong, whole, weak)])
+        forget_old(connection, [experiment])
+        expected = [Warned("altsdp", "nothing will be pruned"), Warned(None, "it is computed again")]
+        assert warnings_of(connection, experiment) == expected
 
 
 def test_progress_is_forgotten_when_it_is_over_and_values_after_a_while(database: Database) -> None:
