@@ -197,7 +197,9 @@ def _draw_points(axes: Axes, plane: PlaneRecord, colours: Mapping[str, str]) -> 
             linestyle="none",
             zorder=5,
         )
-        label = labels[name]
+        label = labels.get(name)
+        if label is None:
+            continue
         axes.annotate(
             label.text,
             place,

@@ -61,13 +61,17 @@ def belongs(name: str, plane: PlaneRecord) -> bool:
 
 
 def labels_of(plane: PlaneRecord) -> dict[str, Label]:
-    """A label for every named point within the frame."""
+    """Labels of the named points within the frame.
+
+    A point off the plane is named only where there is room: its label must not cover those that matter more.
+    """
     points = shown_points(plane)
     texts = _texts(points, plane)
     width, height = plane.x[-1] - plane.x[0], plane.y[-1] - plane.y[0]
     scale = _FRAME / max(width, height)
     frame: Box = (0.0, 0.0, width * scale, height * scale)
-    places = {name: ((x - plane.x[0]) * scale, (y - plane.y[0]) * scale) for name, (x, y) in points.items()}
+    order = sorted(points, key=plane.is_projected)
+    places = {name: ((points[name][0] - plane.x[0]) * scale, (points[name][1] - plane.y[0]) * scale) for name in order}
     taken: list[Box] = [(x - 6, y - 6, x + 6, y + 6) for x, y in places.values()]
     chosen: dict[str, Label] = {}
     for own, (name, place) in enumerate(places.items()):
@@ -75,6 +79,8 @@ def labels_of(plane: PlaneRecord) -> dict[str, Label]:
         boxes = [_box(place, texts[name], *candidate) for candidate in _CANDIDATES]
         faults = [(_outside(box, frame), sum(_overlap(box, other) for other in others)) for box in boxes]
         best = faults.index(min(faults))
+        if plane.is_projected(name) and any(faults[best]):
+            continue
         taken.append(boxes[best])
         chosen[name] = Label(texts[name], *_CANDIDATES[best])
     return chosen

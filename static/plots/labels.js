@@ -34,7 +34,10 @@ export function belongs(name, { defining, paths }) {
   return at < 0 || defining.includes(name) || name.slice(0, at) in paths;
 }
 
-/** A label for every named point within the frame: {text, anchor, shift}. */
+/** Labels of the named points within the frame: {text, anchor, shift}.
+ *
+ * A point off the plane is named only where there is room: its label must not cover those that matter more.
+ */
 export function labelsOf(plane) {
   const points = shownPoints(plane);
   const texts = textsOf(Object.keys(points), plane);
@@ -46,6 +49,7 @@ export function labelsOf(plane) {
     (x - plane.x[0]) * scale,
     (y - plane.y[0]) * scale,
   ]);
+  places.sort(([one], [other]) => plane.isProjected(one) - plane.isProjected(other));
   const taken = places.map(([, x, y]) => [x - 6, y - 6, x + 6, y + 6]);
   const chosen = {};
   places.forEach(([name, x, y], own) => {
@@ -62,6 +66,7 @@ export function labelsOf(plane) {
     const best = faults.reduce((a, b) =>
       b.outside < a.outside || (b.outside === a.outside && b.overlap < a.overlap) ? b : a,
     );
+    if (plane.isProjected(name) && best.outside + best.overlap > 0) return;
     taken.push(best.box);
     chosen[name] = { text: texts[name], ...best.candidate };
   });

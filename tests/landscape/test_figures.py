@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from base64 import b64decode
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from landscape import figures
 from landscape.colours import FURTHER, NAMED, colours_of
-from landscape.figures.labels import _FRAME, _box, labels_of
+from landscape.figures.labels import _FRAME, _box, _overlap, labels_of
 from landscape.figures.sampling import coarse_lattice, sample
 from landscape.figures.scale import Scale, scale_for
 from landscape.records import Grid, PlaneRecord
@@ -168,6 +169,20 @@ def test_labels_of_points_apart_do_not_touch() -> None:
     assert labels["control"] == "control"
     assert labels["valley.bend"] == "bend (projected)"
     assert {label.anchor for label in labels_of(VALLEY).values()} > {("center", "bottom")}
+
+
+def test_labels_of_points_off_the_plane_never_cover_those_on_it() -> None:
+    x = y = np.linspace(0, 10, 5)
+    crowd = {name: (5 + 0.05 * number, 5.0) for number, name in enumerate(["four", "five", "a-long-name-of-a-minimum"])}
+    points = crowd | {"sgd": (4.5, 5.0), "altsdp": (5.5, 5.0), "far": (1.0, 9.0)}
+    off = dict.fromkeys([*crowd, "far"], 3.0)
+    plane = PlaneRecord("p", "through", x, y, np.ones((5, 5), bool), {}, points=points, distances=off)
+    labels = labels_of(plane)
+    assert {"sgd", "altsdp", "far"} <= labels.keys()
+    places = {name: tuple(_FRAME / 10 * np.array(points[name])) for name in labels}
+    boxes = {name: _box(places[name], label.text, label.anchor, label.shift) for name, label in labels.items()}
+    for name, other in itertools.combinations(boxes, 2):
+        assert _overlap(boxes[name], boxes[other]) == 0, f"{name} and {other}"
 
 
 def test_points_off_the_plane_are_hollow_and_say_how_far() -> None:
