@@ -136,7 +136,7 @@ def _set_scene(figure: go.Figure, plane: PlaneRecord, scale: Scale, value: Quant
         scene={
             "aspectmode": "manual",
             "aspectratio": {"x": 1.3 * width / longest, "y": 1.3 * depth / longest, "z": _HEIGHT},
-            "camera": {"eye": {"x": -0.8, "y": -1.4, "z": 1.5}, "center": {"x": 0, "y": 0, "z": -0.2}},
+            "camera": {"eye": {"x": -0.65, "y": -1.15, "z": 1.85}, "center": {"x": 0, "y": 0, "z": -0.2}},
             "xaxis": {"title": {"text": plane.unit}, "range": [plane.x[0], plane.x[-1]], "nticks": 6},
             "yaxis": {"title": {"text": plane.unit}, "range": [plane.y[0], plane.y[-1]], "nticks": 6},
             "zaxis": {"title": {"text": value}, "tickvals": places, "ticktext": labels},

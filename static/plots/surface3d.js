@@ -11,7 +11,7 @@ const LIFT = 0.012;
 const FINEST = 201;
 const TRAJECTORY = 'trajectory:';
 
-export const CAMERA = { eye: { x: -0.8, y: -1.4, z: 1.5 }, center: { x: 0, y: 0, z: -0.2 }, up: { x: 0, y: 0, z: 1 } };
+export const CAMERA = { eye: { x: -0.65, y: -1.15, z: 1.85 }, center: { x: 0, y: 0, z: -0.2 }, up: { x: 0, y: 0, z: 1 } };
 
 /** A figure {data, layout} of the relief with the curve, the lines and the named points lying on it.
  *
