@@ -10,6 +10,7 @@ const WIDTH = 1100;
 const PROFILE = 220;
 const BETWEEN = 88;
 const GAP = 0.14;
+const RELIEF = 800;
 
 /**
  * @param {Plane} plane
@@ -79,10 +80,29 @@ function titleOf({ split, value, log }, x, y, mode) {
   };
 }
 
-/** A relief alone, since plotly.js draws scenes as bitmaps. */
-export function reliefToTake(plane, view, mode) {
-  const { data, layout } = reliefFigure(plane, view);
-  return { data, layout: { ...layout, width: 900, height: 640, paper_bgcolor: inks(mode).panel } };
+/** The reliefs on screen side by side, without the profile, since plotly.js draws scenes as bitmaps. */
+export function reliefsToTake(plane, views, mode) {
+  const layout = {
+    ...baseLayout(mode),
+    margin: { l: 0, r: 0, t: 40, b: 0 },
+    width: RELIEF * views.length,
+    height: 640,
+    annotations: [],
+    paper_bgcolor: inks(mode).panel,
+  };
+  const data = views.flatMap((view, index) => {
+    const scene = `scene${index ? index + 1 : ''}`;
+    const [left, right] = [index / views.length, (index + 0.88) / views.length];
+    const figure = reliefFigure(plane, view);
+    layout[scene] = { ...figure.layout.scene, domain: { x: [left, right], y: [0, 1] } };
+    layout.annotations.push(titleOf(view, left + 0.02, 1, mode));
+    return figure.data.map((trace) => ({
+      ...trace,
+      scene,
+      ...(trace.colorbar ? { colorbar: { ...trace.colorbar, x: right, xanchor: 'left' } } : {}),
+    }));
+  });
+  return { data, layout };
 }
 
 /** A figure as the bytes of a file. */

@@ -63,7 +63,10 @@ def test_a_relief_is_exported_as_it_is_shown(open_page: Any, server: Server, fin
     idle(page)
     page.get_by_role("radio", name="3-D").check()
     page.wait_for_function("() => document.querySelector('.surfaces .plot')?.data?.[0].type === 'surface'")
-    assert Image.open(take(page, "png", tmp_path)).width == 1800
+    both = Image.open(take(page, "png", tmp_path)).width
+    page.get_by_label("show", exact=True).select_option("test-error")
+    page.wait_for_function("() => document.querySelectorAll('.surfaces .plot').length === 1")
+    assert Image.open(take(page, "png", tmp_path)).width == both / 2, "each relief that is on screen has its place"
 
 
 def test_report_stands_alone(page: Page, tmp_path: Path, browser: Any) -> None:
