@@ -5,7 +5,7 @@ import '../components/progress-bar.js';
 import { element } from '../elements.js';
 import { counted, duration, percent } from '../format.js';
 import { barrierText, fromJson } from '../plots/numbers.js';
-import { STAGES } from './stages.js';
+import { STAGES, taskText } from './stages.js';
 
 const TONES = { 'one basin': 'good', 'joined by a curve only': 'warn', separate: 'bad' };
 
@@ -43,12 +43,12 @@ export class VerdictPanel {
     else this.#drawState(experiment, list);
   }
 
-  /** "train:altsdp on lab-7, cpu": what runs where, as far as it is known. */
+  /** "training altsdp on lab-7, cpu": what runs where, as far as it is known. */
   #atWork() {
     const [first, ...others] = this.#observed.workers;
     if (!first || !this.#observed.active) return null;
     const more = others.length ? `, and ${counted(others.length, 'more worker')}` : '';
-    return element('p.soft.at-work', {}, `Now ${first.task} on ${first.host}, ${first.device}${more}.`);
+    return element('p.soft.at-work', {}, `Now ${taskText(first.task)} on ${first.host}, ${first.device}${more}.`);
   }
 
   #drawState(experiment, list) {
@@ -57,7 +57,8 @@ export class VerdictPanel {
     this.node.replaceChildren(
       ...[
         element('div.verdict-head', {}, experimentBadge(experiment)),
-        element('p.finding', {}, running ? 'No verdict yet. ' : 'No verdict. ', `${capital(stateText(experiment))}.`),
+        element('p.finding', {}, withoutVerdict(experiment)),
+        reasons(experiment),
         running
           ? element('progress-bar', { value: String(experiment.progress), label: `progress of ${experiment.name}` })
           : null,
@@ -133,6 +134,25 @@ function barrierCell(label, values, level) {
 
 function cell(label, value, below) {
   return element('div', {}, element('dt', {}, label), element('dd', {}, value, element('small', {}, below)));
+}
+
+/** Why there is no verdict, in a sentence. */
+function withoutVerdict(experiment) {
+  const { state, minima } = experiment;
+  if (state === 'failed') return 'No verdict: the experiment failed.';
+  if (state === 'done') return minima.length < 2 ? 'No verdict: it takes two minima to compare.' : 'No verdict.';
+  const yet = state === 'running' || state === 'queued' ? ' yet' : '';
+  return `No verdict${yet}. ${capital(stateText(experiment))}.`;
+}
+
+/** What went wrong: the server tells of several tasks in one line. */
+function reasons({ state, error }) {
+  if (state !== 'failed' || !error) return null;
+  return element(
+    'ul.reasons',
+    {},
+    error.split(/;\s+/).map((reason) => element('li', {}, reason)),
+  );
 }
 
 /** Sentences end with a full stop before a capital letter; numbers have points, too. */
