@@ -55,7 +55,7 @@ export class MinimaPanel {
           if (hasSharpness) cells.push(rise(sharpness[name]));
           return [
             element('span.named', {}, element('i.dot', { style: `background:${this.#colours[name]}` }), name),
-            run?.optimizer || this.#stage(final.epoch),
+            run?.optimizer || this.#stage(name, final.epoch),
             ...cells,
           ];
         }),
@@ -64,8 +64,9 @@ export class MinimaPanel {
   }
 
   /** What is known of a minimum that is not ready. */
-  #stage(epoch) {
-    const { active } = this.#observed;
+  #stage(name, epoch) {
+    const { active, workers } = this.#observed;
+    if (epoch === undefined && workers.some(({ task }) => task === `train:${name}`)) return 'begins';
     if (epoch === undefined) return active ? 'waits' : 'not trained';
     return active ? `training, epoch ${epoch}` : `stopped at epoch ${epoch}`;
   }
@@ -88,11 +89,17 @@ export class TrainingPanel {
       label: 'loss, accuracy, sparsity, threshold and angle over the epochs',
       table: () => trainingTable(this.runs),
     });
+    this.blank = element(
+      'div.blanks',
+      {},
+      Object.keys(QUANTITIES).map(() => element('div.blank')),
+    );
     this.node = element(
       'section.panel.training',
       {},
       element('div.toolbar', {}, element('h2', {}, 'Training'), this.log.node, this.legend, this.plot.button),
       this.plot.node,
+      this.blank,
     );
   }
 
@@ -113,7 +120,7 @@ export class TrainingPanel {
 
   draw() {
     const runs = this.runs.filter(({ epochs }) => epochs.epoch?.length);
-    this.node.hidden = !runs.length;
+    showOrWait(this, runs.length > 0, this.#observed.active);
     if (!runs.length) return;
     this.legend.replaceChildren(
       ...runs.map(({ name, color }) =>
@@ -149,7 +156,14 @@ export class SparsityPanel {
       caption: 'filled: exactly zero, pale: kept',
       table: () => layersTable(this.minima),
     });
-    this.node = element('section.panel.sparsity', {}, element('h2', {}, 'Sparsity by layer'), this.plot.node);
+    this.blank = element('div.blank');
+    this.node = element(
+      'section.panel.sparsity',
+      {},
+      element('h2', {}, 'Sparsity by layer'),
+      this.plot.node,
+      this.blank,
+    );
   }
 
   get minima() {
@@ -158,7 +172,7 @@ export class SparsityPanel {
 
   draw() {
     const { minima } = this;
-    this.node.hidden = !minima.length;
+    showOrWait(this, minima.length > 0, this.#observed.active);
     const { theme, colours } = this.#context;
     if (minima.length) this.plot.draw(({ narrow }) => sparsityFigure(minima, { mode: theme.mode, colours, narrow }));
   }
@@ -166,6 +180,14 @@ export class SparsityPanel {
   close() {
     this.plot.close();
   }
+}
+
+/** A panel with its picture; while there is none and one will come, its layout, so that nothing moves later. */
+function showOrWait({ node, plot, blank }, there, active) {
+  node.hidden = !there && !active;
+  plot.node.hidden = !there;
+  plot.button.hidden = !there;
+  blank.hidden = there;
 }
 
 function zeroGroups(run) {

@@ -56,8 +56,11 @@ export class ProfilesPanel {
 
   draw() {
     const { entries } = this;
-    this.node.hidden = !entries.length;
-    if (!entries.length) return;
+    if (!entries.length) {
+      this.#wait();
+      return;
+    }
+    this.node.hidden = false;
     if (!this.#panes.length) this.#arrange();
     this.#drawLegend(entries);
     this.summary.replaceChildren(dataTable(pathsTable(entries)));
@@ -90,17 +93,35 @@ export class ProfilesPanel {
     this.#panes.forEach(({ plot }) => plot.close());
   }
 
-  #arrange() {
+  /** The layout of what comes, so that nothing moves when it is there. */
+  #wait() {
+    const { active, experiment } = this.#observed;
+    this.node.hidden = !active || experiment.minima.length < 2;
+    if (this.node.hidden) return;
+    this.pictures.replaceChildren(
+      ...this.#quantities.map(([split, value]) =>
+        element('figure.plate', {}, element('div.plot-head', {}, titleOf(split, value)), element('div.blank')),
+      ),
+    );
+    this.summary.replaceChildren(
+      element('p.soft', {}, 'Lines and curves appear here as soon as the minima at their ends are trained.'),
+    );
+  }
+
+  get #quantities() {
     const splits = this.#observed.experiment.spec.splits ?? ['train', 'test'];
-    const other = splits.includes('test') ? 'test' : 'train';
-    this.#panes = [
+    return [
       ['train', 'loss'],
-      [other, 'error'],
-    ].map(([split, value]) => {
+      [splits.includes('test') ? 'test' : 'train', 'error'],
+    ];
+  }
+
+  #arrange() {
+    this.#panes = this.#quantities.map(([split, value]) => {
       const table = () => profileTable(this.shown, split, value);
       const plot = new Plot({
         label: `${split} ${value} along the paths. Arrow keys move along t.`,
-        caption: value === 'loss' ? `${split} loss, nats` : `${split} error`,
+        caption: titleOf(split, value),
         table,
       });
       this.#bind(plot);
@@ -177,4 +198,8 @@ export class ProfilesPanel {
     for (const button of this.legend.children)
       button.setAttribute('aria-pressed', String(!hidden.has(button.dataset.path)));
   }
+}
+
+function titleOf(split, value) {
+  return value === 'loss' ? `${split} loss, nats` : `${split} error`;
 }

@@ -111,12 +111,15 @@ class ExperimentView {
   draw(parts) {
     if (parts.has('experiment')) this.#drawHead();
     if (parts.has('experiment') || parts.has('verdict') || parts.has('minima')) this.verdict.draw();
-    if (parts.has('minima') || parts.has('verdict')) this.minima.draw();
-    if (parts.has('minima')) {
+    if (parts.has('experiment') || parts.has('minima') || parts.has('verdict')) this.minima.draw();
+    // What waits for its numbers must know when there will be none.
+    const turned = this.observed.active !== this.wasActive;
+    this.wasActive = this.observed.active;
+    if (parts.has('minima') || turned) {
       this.training.draw();
       this.sparsity.draw();
     }
-    if (parts.has('paths')) this.profiles.draw();
+    if (parts.has('paths') || turned) this.profiles.draw();
     if (parts.has('experiment')) this.provenance.draw();
     if (parts.has(`plane ${this.view.plane}`)) this.surfaces.draw();
   }

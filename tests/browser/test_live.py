@@ -40,6 +40,8 @@ def test_training_surface_and_verdict_appear_by_themselves(server: Server, open_
     page = open_page(server, f"/experiments/{experiment}")
     expect(page.locator(".verdict")).to_contain_text("No verdict yet", timeout=PATIENCE)
     expect(page.locator(".hatched").first).to_be_visible()
+    for panel in (".profiles", ".sparsity", ".training"):
+        expect(page.locator(panel), "the layout is there before its numbers").to_be_visible()
     watch(page)
     expect(page.locator(".at-work")).to_contain_text("cpu", timeout=PATIENCE)
     page.locator(".training .plot[data-draws]").wait_for(timeout=PATIENCE)
