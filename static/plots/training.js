@@ -51,9 +51,9 @@ export function trainingFigure(runs, { quantities, columns, log, mode, narrow })
       domain: [left, left + width],
       anchor: `y${suffix}`,
       matches: index ? 'x' : undefined,
-      nticks: 6,
+      ...epochTicks(runs),
     });
-    const format = shown.percent ? { tickformat: '.0%' } : {};
+    const format = shown.percent ? { tickformat: '~%' } : {};
     layout[`yaxis${suffix}`] = axis(mode, '', {
       domain: [top - ROW / height, top],
       anchor: `x${suffix}`,
@@ -67,6 +67,12 @@ export function trainingFigure(runs, { quantities, columns, log, mode, narrow })
     data.push(...runs.flatMap((run) => curves(run, shown, suffix)));
   });
   return { data, layout };
+}
+
+/** There is no half of an epoch: as long as there are few, each has a tick. */
+function epochTicks(runs) {
+  const last = Math.max(...runs.map(({ epochs }) => epochs.epoch?.at(-1) ?? 1));
+  return last <= 6 ? { tick0: 0, dtick: 1 } : { nticks: 6 };
 }
 
 function curves({ label, epochs, color, dash }, { columns, percent }, suffix) {
