@@ -78,7 +78,8 @@ export default async function mount(root, { api, store, navigate, announce }) {
     } catch { /* a mangled link: the recipe stays */ }
     if (!values && from) values = (await api.get(`/api/experiments/${from}`)).spec;
     const known = recipes.items.find((entry) => entry.name === (recipe ?? recipes.demo));
-    chooser.show(recipe === 'blank' || (!recipe && (from || spec)) ? 'blank' : known?.name ?? recipes.demo);
+    const draft = values && (from && !spec ? 'The spec of another experiment, to be changed.' : 'As you left it.');
+    chooser.show(recipe === 'blank' || (!recipe && values) ? 'blank' : known?.name ?? recipes.demo, draft);
     chooser.shown = recipe;
     form.show(copy(values ?? (recipe === 'blank' ? BLANK : (known ?? recipes.items.find((entry) => entry.name === recipes.demo)).spec)));
     settle();
@@ -182,9 +183,11 @@ export default async function mount(root, { api, store, navigate, announce }) {
     return {
       node: element('section.panel.chooser', {}, element('h2', {}, element('label', { for: id }, 'Start from')), field, about),
       get value() { return field.value; },
-      show(name) {
+      /** @param {string | null} draft what the form holds where it is not the recipe as it is */
+      show(name, draft) {
         field.value = name;
-        about.textContent = recipes.items.find((entry) => entry.name === name)?.description ?? 'An empty spec: everything is at its default.';
+        const described = recipes.items.find((entry) => entry.name === name)?.description;
+        about.textContent = draft ?? described ?? 'An empty spec: everything is at its default.';
       },
     };
   }
