@@ -49,10 +49,11 @@ export default async function mount(root, { api, store, navigate, announce }) {
     described: () => ({ model: { name: 'cnn', ...form.values.model }, dataset: form.values.dataset ?? 'digits' }),
     use: ({ id, name }) => announce(`${form.add('minima', name, { checkpoint: id })} is a minimum now`),
     listed: (items) => { checkpoints = items; },
+    removed: () => estimate(),
   });
 
   page.lastChild.replaceWith(element('form.new', { novalidate: true, onsubmit: (event) => { event.preventDefault(); submit(); } },
-    element('div.left', {}, chooser.node, form.node, upload,
+    element('div.left', {}, chooser.node, form.node, upload.node,
       element('section.panel.ways', {}, element('h2', {}, 'The same without this page'), tabs({
         label: 'Ways to submit',
         panels: [
@@ -66,7 +67,7 @@ export default async function mount(root, { api, store, navigate, announce }) {
   await start();
   return {
     update: (query) => { if (query.spec !== address() || query.recipe !== chooser.shown) start(); },
-    unmount: () => { clearTimeout(typing); asking?.abort(); },
+    unmount: () => { clearTimeout(typing); asking?.abort(); upload.close(); },
   };
 
   /** Fills the form with what the address says: a draft, a recipe, another experiment's spec, or the demo. */

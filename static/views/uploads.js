@@ -1,27 +1,41 @@
 import { element, icon, uniqueId } from '../elements.js';
+import { confirm } from '../components/confirm.js';
 import { problem } from '../components/problem.js';
 import { bytes } from '../format.js';
 
 /**
  * Networks that people trained elsewhere: dropped here, checked by the server, used as minima.
  * @param {{api: object, described: () => {model: object, dataset: string}, use: (checkpoint: object) => void,
- *          listed: (checkpoints: object[]) => void}} options
+ *          listed: (checkpoints: object[]) => void, removed: () => void}} options
  */
-export function uploads({ api, described, use, listed }) {
+export function uploads({ api, described, use, listed, removed }) {
   const id = uniqueId('upload');
   const said = element('div', { role: 'status' });
   const list = element('ul.checkpoints');
   const input = element('input.unseen', { type: 'file', id, accept: '.safetensors', multiple: true, onchange: () => { take(input.files); input.value = ''; } });
-  const zone = element('div.drop', {
-    ondragover: (event) => { event.preventDefault(); zone.classList.add('over'); },
-    ondragleave: () => zone.classList.remove('over'),
-    ondrop: (event) => { event.preventDefault(); zone.classList.remove('over'); take(event.dataTransfer.files); },
-  }, input, icon('file'), element('span', {}, 'Drop a .safetensors file here, or ', element('label.link', { for: id }, 'choose one')));
+  const zone = element('div.drop', {}, input, icon('file'), element('span', {}, 'Drop a .safetensors file here, or ', element('label.link', { for: id }, 'choose one')));
+  // On the whole page: a browser opens a file that misses the zone, and leaves the form.
+  const listening = new AbortController();
+  const listen = (kind, action) => addEventListener(kind, action, { signal: listening.signal });
+  listen('dragover', (event) => {
+    if (!event.dataTransfer?.types.includes('Files')) return;
+    event.preventDefault();
+    zone.classList.add('over');
+  });
+  listen('dragleave', (event) => { if (!event.relatedTarget) zone.classList.remove('over'); });
+  listen('drop', (event) => {
+    if (!event.dataTransfer?.files.length) return;
+    event.preventDefault();
+    zone.classList.remove('over');
+    zone.scrollIntoView({ block: 'nearest' });
+    take(event.dataTransfer.files);
+  });
   refresh();
-  return element('section.panel', {},
+  const node = element('section.panel', {},
     element('h2', {}, 'Your own checkpoints'),
     element('p.hint', {}, 'Weights of the model and data set above, as safetensors. Names, shapes and values are checked.'),
     zone, said, list);
+  return { node, close: () => listening.abort() };
 
   async function refresh() {
     const { items } = await api.get('/api/checkpoints');
@@ -51,6 +65,8 @@ export function uploads({ api, described, use, listed }) {
   }
 
   async function remove(item) {
+    const text = `“${item.name}” will be gone from the server. Experiments that are done keep their results.`;
+    if (!(await confirm({ title: 'Delete this checkpoint?', text, action: 'Delete' }))) return;
     try {
       await api.del(`/api/checkpoints/${item.id}`);
       said.replaceChildren();
@@ -58,5 +74,6 @@ export function uploads({ api, described, use, listed }) {
       said.replaceChildren(problem(error));
     }
     await refresh();
+    removed();
   }
 }

@@ -195,7 +195,26 @@ def test_a_checkpoint_is_uploaded_by_drag_and_drop_and_becomes_a_minimum(
     expect(field(page, "minima.mine.checkpoint").locator("select")).to_have_value(kept["id"])
     assert spec_on_screen(page)["minima"]["mine"] == {"checkpoint": kept["id"]}
     page.get_by_role("button", name="Delete mine").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.locator(".checkpoints")).not_to_contain_text("mine")
+    expect(field(page, "minima.mine.checkpoint").locator(".wrong")).to_contain_text(kept["id"])
+
+
+def test_a_file_that_misses_the_place_of_dropping_does_not_take_the_page_away(server: Server, open_page: Any) -> None:
+    page = open_page(server, "/new")
+    page.guard.expect(REFUSED)
+    transfer = page.evaluate_handle(
+        """() => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File(['no weights'], 'beside.safetensors'));
+            return transfer;
+        }"""
+    )
+    page.locator(".drop").wait_for()
+    for kind in ("dragover", "drop"):
+        page.locator(".chooser").dispatch_event(kind, {"dataTransfer": transfer})
+        expect(page.locator(".drop.over")).to_have_count(1 if kind == "dragover" else 0)
+    expect(page.get_by_role("alert")).to_contain_text("beside.safetensors")
 
 
 def test_a_file_that_is_no_checkpoint_is_refused_beside_the_place_of_dropping(
