@@ -25,7 +25,7 @@ from app.commands.client import Client
 
 HOUSE = Path(__file__).resolve().parents[1]
 IMAGES = HOUSE / "docs" / "images"
-PROMISE = HOUSE / "static" / "promise.webp"
+PROMISES = {"light": HOUSE / "static" / "promise.webp", "dark": HOUSE / "static" / "promise-dark.webp"}
 DEMO = "digits"
 OTHER = "digits, seed 1"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -53,8 +53,8 @@ def main() -> int:
         shoot(browser, f"{main_view}?plane=basins&show=train-loss&form=3d", "relief-light", 1440, "light")
         shoot(browser, f"{address}/compare?ids={experiment},{other}&plane=basins", "compare-light", 1440, "light")
         shoot(browser, f"{address}/", "list-light", 1440, "light", whole=False)
-        promise = taken(browser, f"{main_view}?plane=basins", 1200, "light", part=".surfaces .pictures")
-        save(promise, PROMISE)
+        for theme, path in PROMISES.items():
+            save(taken(browser, f"{main_view}?plane=basins", 1200, theme, part=".surfaces .pictures"), path)
         browser.close()
         export(address, experiment)
     return 0

@@ -22,6 +22,8 @@ export class Observed extends EventTarget {
   contents = { planes: {}, provenance: {}, workers: [], warnings: [] };
   /** Workers that are at this experiment now. */
   workers = [];
+  /** Whether there is any worker at all, as far as it is known. */
+  manned = true;
   #api;
   #path;
   #tiles = new Map();
@@ -105,6 +107,7 @@ export class Observed extends EventTarget {
   async #atWork() {
     if (!this.active) return [];
     const { items } = await this.#api.get('/api/workers', { signal: this.#closing.signal });
+    this.manned = items.length > 0;
     return items.filter(({ experiment }) => experiment === this.id);
   }
 

@@ -45,8 +45,11 @@ export class VerdictPanel {
 
   /** "training altsdp on lab-7, cpu": what runs where, as far as it is known. */
   #atWork() {
-    const [first, ...others] = this.#observed.workers;
-    if (!first || !this.#observed.active) return null;
+    const { active, manned, workers } = this.#observed;
+    if (active && !manned)
+      return element('p.soft.at-work', {}, 'No worker is alive: start one by “valley worker”, and it goes on by itself.');
+    const [first, ...others] = workers;
+    if (!first || !active) return null;
     const more = others.length ? `, and ${counted(others.length, 'more worker')}` : '';
     return element('p.soft.at-work', {}, `Now ${taskText(first.task)} on ${first.host}, ${first.device}${more}.`);
   }

@@ -8,11 +8,18 @@ export function emptyList(runDemo) {
     await runDemo();
     button.disabled = false;
   } }, icon('play'), 'Run the demo');
+  const picture = (theme, name) => element('img', {
+    class: `on-${theme}`,
+    src: new URL(name, base).href,
+    alt: 'Contours of train loss and test error around two networks that lie in one valley, and a third in another',
+    width: 1086,
+    height: 593,
+    loading: 'lazy',
+  });
   return element('section.welcome.panel', {},
     element('div', {},
       element('p.lead', {}, 'Train two networks, map the loss around them, and see whether they lie in one flat valley.'),
       element('p.soft', {}, 'The demo takes about a minute and needs no download.'),
       element('div.row', {}, button, element('a.button', { href: '/new' }, 'Set up your own'))),
-    element('figure', {},
-      element('img', { src: new URL('promise.webp', base).href, alt: 'Contours of train loss and test error around two networks that lie in one valley, and a third in another', width: 1086, height: 593 })));
+    element('figure', {}, picture('light', 'promise.webp'), picture('dark', 'promise-dark.webp')));
 }

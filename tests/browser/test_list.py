@@ -22,9 +22,14 @@ def test_an_empty_list_offers_the_demo_in_one_click(empty_server: Server, open_p
     expect(page.get_by_role("button", name="Run the demo")).to_be_visible()
     picture = page.get_by_role("img", name=re.compile("one valley"))
     expect(picture).to_be_visible()
-    assert picture.evaluate("image => image.complete && image.naturalWidth > 0")
+    shown = "image => image.decode().then(() => image.naturalWidth > 0)"
+    assert picture.evaluate(shown)
+    page.emulate_media(color_scheme="dark")
+    expect(picture).to_have_attribute("src", re.compile("dark"))
+    assert picture.evaluate(shown)
     page.get_by_role("button", name="Run the demo").click()
     page.wait_for_url(re.compile(r"/experiments/[0-9a-f]{16}"), timeout=LONG_PATIENCE)
+    expect(page.locator(".at-work"), "nobody is there to run it").to_contain_text("valley worker")
     (item,) = empty_server.client.experiments()
     assert item["name"] == "digits"
 
