@@ -74,6 +74,7 @@ class ExperimentView {
         ),
         this.state,
         this.actions,
+        element('a.button', { href: `/new?from=${observed.id}`, title: 'Its spec in the form, to be changed' }, 'Vary'),
         this.downloads.node,
         element('button', { type: 'button', onclick: () => this.share() }, 'Share'),
       ),

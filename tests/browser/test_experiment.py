@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -324,6 +325,14 @@ def test_nobody_is_shut_out(open_page: Any, server: Server, finished: str, axe: 
     page = open_page(server, f"/experiments/{finished}", dark=dark)
     idle(page)
     assert violations(page, axe) == []
+
+
+def test_an_experiment_can_be_varied(page: Page, server: Server, finished: str) -> None:
+    page.get_by_role("link", name="Vary").click()
+    expect(page.locator(".chooser .hint")).to_contain_text("another experiment")
+    page.get_by_role("tab", name="Spec").click()
+    shown = json.loads(page.get_by_label("The spec as JSON").inner_text())
+    assert shown == server.client.experiment(finished)["spec"]
 
 
 def test_an_unknown_experiment_is_told(open_page: Any, server: Server) -> None:
