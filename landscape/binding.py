@@ -7,12 +7,12 @@ gradient has its own size.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
 
+from landscape.copies import copied
 from landscape.vectors import dimension
 
 
@@ -24,7 +24,7 @@ class BoundNetwork:
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self.network = copy.deepcopy(model).train()
+        self.network = copied(model).train()
         self.parameters = list(self.network.parameters())
         kinds = {(parameter.dtype, parameter.device) for parameter in self.parameters}
         if len(kinds) > 1:

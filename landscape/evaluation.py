@@ -7,7 +7,6 @@ A point is a linear combination of a few basis vectors. A plane's grid has the b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -20,6 +19,7 @@ from landscape.batchnorm import Population, Running, batch_norms, refuse_without
 from landscape.binding import BoundNetwork
 from landscape.blocks import block_size
 from landscape.cancellation import CancelCheck, stop_if
+from landscape.copies import copied
 from landscape.graphs import traced
 from landscape.shortcuts import shorten
 from landscape.splits import Data, Split, checked_splits, refuse_unknown_classes
@@ -179,7 +179,7 @@ def evaluate(
     """
     point = as_vector(model, weights)
     if isinstance(weights, Mapping):
-        model = deepcopy(model)
+        model = copied(model)
         for name, buffer in model.named_buffers():
             if name in weights:
                 buffer.copy_(weights[name])

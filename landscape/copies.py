@@ -1,0 +1,35 @@
+"""Private copies of networks, also of those that keep results of their last forward pass."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+Network = TypeVar("Network", bound=nn.Module)
+
+
+def copied(model: Network) -> Network:
+    """A copy that shares no tensor with the model.
+
+    torch refuses to copy a tensor that has a history of gradients. Networks hold such tensors when they store
+    activations, and where a weight is computed from parameters before every pass (pruning masks, weight norm). The copy
+    gets their values; the next pass computes them anew.
+    """
+    held = (value for module in model.modules() for value in _tensors(vars(module), set()))
+    # With gradients, the parameters of a copied TorchScript module would have a history themselves.
+    with torch.no_grad():
+        return copy.deepcopy(model, {id(value): value.detach().clone() for value in held if not value.is_leaf})
+
+
+def _tensors(value: object, seen: set[int]) -> Iterator[Tensor]:
+    """The tensors in nested containers; a container that holds itself is entered once."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping | list | tuple | set) and id(value) not in seen:
+        seen.add(id(value))
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _tensors(inner, seen)
