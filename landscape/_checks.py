@@ -88,7 +88,7 @@ def _check_plane(member: str, plane: PlaneRecord) -> None:
     if not plane.splits:
         raise ValueError(f"{member}: has no split; give train, test or both")
     for split, grid in plane.splits.items():
-        _check_split(member, split)
+        check_split(member, split)
         _check_grid(f"{member}/{split}", plane, grid)
     for point, place in plane.points.items():
         checked_name(point, f"{member}/points: a point")
@@ -106,7 +106,8 @@ def _check_plane(member: str, plane: PlaneRecord) -> None:
             raise ValueError(f"{member}/points/{name}: its distance from the plane is {distance}")
 
 
-def _check_split(member: str, split: str) -> None:
+def check_split(member: str, split: str) -> None:
+    """Raise a ValueError if a split cannot have this name."""
     if checked_name(split, f"{member}: a split") in _RESERVED:
         raise ValueError(f"{member}: a split is called {split!r}, which names another member; call it train or test")
 
@@ -136,7 +137,7 @@ def _check_path(member: str, path: PathRecord) -> None:
     if not path.splits:
         raise ValueError(f"{member}: has no split; give train, test or both")
     for split, values in path.splits.items():
-        _check_split(member, split)
+        check_split(member, split)
         _check_path_values(f"{member}/{split}", values, t)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from landscape._checks import check_split
 from landscape.curves import Curve
 from landscape.curves import line as straight
 from landscape.evaluation import BatchNorm, Evaluator
@@ -15,8 +16,9 @@ from landscape.fitting import fit_curve
 from landscape.framing import frame
 from landscape.planes import Plane
 from landscape.profiles import Profile, along
-from landscape.records import MinimumRecord, PathRecord, PathValues, PlaneRecord, line_name
+from landscape.records import MinimumRecord, PathRecord, PathValues, PlaneRecord, checked_name, line_name
 from landscape.sharpness import sharpness
+from landscape.splits import Data, by_split
 from landscape.store import Landscape
 from landscape.surfaces import surface
 from landscape.vectors import Weights, as_vector
@@ -26,7 +28,7 @@ from landscape.verdicts import verdict
 def compare(
     model: nn.Module,
     minima: Mapping[str, Weights],
-    data: Mapping[str, tuple[Tensor, Tensor]],
+    data: Data,
     *,
     name: str = "comparison",
     resolution: int = 41,
@@ -38,14 +40,20 @@ def compare(
     """Do the first two of these networks lie in one basin? The third, if there is one, is the control.
 
     ``minima`` are state dicts or flat vectors of ``model`` by name, ``data`` has the split ``train`` and may have
-    others. Further options, such as ``epochs``, ``lr`` or ``batch_size``, go to ``fit_curve``. The result has the
-    surface on the plane through the first two and the bend between them, that on the plane of the first three,
-    profiles of all straight lines and fitted curves, and the verdict; save it, or hand it to ``write_report``.
+    others; a single pair (x, y) is ``train``. Further options, such as ``epochs``, ``lr`` or ``batch_size``, go to
+    ``fit_curve``. The result has the surface on the plane through the first two and the bend between them, that on the
+    plane of the first three, profiles of all straight lines and fitted curves, and the verdict; save it, or hand it to
+    ``write_report``.
     """
     if not 2 <= len(minima) <= 3:
         raise ValueError(f"minima has {len(minima)} networks; give two, and a third as the control")
+    data = by_split(data)
     if "train" not in data:
         raise ValueError(f"data has the splits {', '.join(data) or 'none'}; barriers are measured on 'train'")
+    for key in minima:
+        checked_name(key, "minima: a network")
+    for split in data:
+        check_split("data", split)
     vectors = {key: as_vector(model, weights, key) for key, weights in minima.items()}
     first, second, *rest = vectors
     evaluator = Evaluator(model, data, batch_norm=batch_norm)

@@ -49,6 +49,7 @@ class Evaluator:
     on ``block``, the number of samples that pass through the network at a time, and on the number of threads.
     """
 
+    @torch.inference_mode(False)
     def __init__(
         self,
         model: nn.Module,
@@ -79,7 +80,7 @@ class Evaluator:
         if graph is not None:
             shorten(graph)
             network = graph
-        refuse_unknown_classes(self.splits, trial.output.shape[1])
+        refuse_unknown_classes({name: split.y for name, split in self.splits.items()}, trial.output.shape[1])
         self.block = block or block_size(trial, self._bound.weights.nbytes)
         self._layers = find_winograd_layers(network, trial)
         self._bound.release(layer.weight for layer in self._layers)

@@ -77,14 +77,16 @@ class FirstLayer:
 def cache_first_layer(network: nn.Module, trial: Trial) -> FirstLayer | None:
     """Replace the forward pass of the layer that saw the raw data in the trial, if there is one and it was called once.
 
-    Where max-pooling follows it in a traced network, the layer takes it over.
+    Where max-pooling follows a convolution of images in a traced network, the layer takes it over.
     """
     calls = Counter(call.module for call in trial.calls)
     candidates = (call.module for call in trial.calls if call.raw and calls[call.module] == 1)
     layer = next((layer for layer in candidates if _is_linear_in_weights(layer)), None)
     if layer is None:
         return None
-    return FirstLayer(layer, take_pooling(network, layer) if isinstance(network, fx.GraphModule) else None)
+    if isinstance(network, fx.GraphModule) and isinstance(layer, nn.Conv2d):
+        return FirstLayer(layer, take_pooling(network, layer))
+    return FirstLayer(layer)
 
 
 def _is_linear_in_weights(layer: nn.Module) -> bool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from landscape.cancellation import CancelCheck, Cancelled, stop_if
 from landscape.curves import Curve, Line, curve_class
 from landscape.descent import BendDescent
 from landscape.fitting_state import digest, read_state, write_state
+from landscape.splits import Data, by_split, refuse_unknown_classes
+from landscape.trial import trial_run
 from landscape.vectors import Weights, as_vector
 
 Augmentation = Callable[[Tensor, torch.Generator], Tensor]
@@ -92,7 +95,7 @@ def fit_curve(
     model: nn.Module,
     start: Weights,
     end: Weights,
-    data: tuple[Tensor, Tensor],
+    data: Data,
     kind: str = "bezier",
     bends: int = 1,
     epochs: int = 30,
@@ -112,9 +115,10 @@ def fit_curve(
 ) -> Curve:
     """A curve from ``start`` to ``end`` (state dicts or flat vectors) along which the loss on (x, y) is low.
 
-    Any network that maps x to class scores will do; it is copied, and its copy runs in training mode (BatchNorm uses
-    the statistics of the batch). The penalty of ``weight_decay`` is (weight_decay / 2) |w(t)|^2. Batches are as equal
-    in size as they can be, at most ``batch_size``. The learning rate is ``lr * schedule(share done)``.
+    ``data`` is the pair (x, y), or maps splits to pairs, of which ``train`` is taken. Any network that maps x to class
+    scores will do; it is copied, and its copy runs in training mode (BatchNorm uses the statistics of the batch). The
+    penalty of ``weight_decay`` is (weight_decay / 2) |w(t)|^2. Batches are as equal in size as they can be, at most
+    ``batch_size``. The learning rate is ``lr * schedule(share done)``.
 
     With ``state_path`` the state is saved there every ``save_every`` seconds, when cancelled and at the end; a run that
     was killed and is started again gives the same bends, bit by bit on the CPU. All randomness comes from ``seed``, and
@@ -122,17 +126,17 @@ def fit_curve(
     of the last one; ``cancelled`` is asked before every step, and stops the fit by ``Cancelled``.
     """
     settings = FittingSettings(kind, bends, epochs, batch_size, lr, momentum, weight_decay, seed)
-    fit = CurveFit(model, start, end, data, settings, augment)
+    pair = _pair(data)
     path = None if state_path is None else Path(state_path)
-    identity = _identity(fit, data, schedule) if path is not None else {}
-    position = 0
-    if path is not None and (saved := read_state(path, identity)) is not None:
-        position = fit.restore(saved)
-    saved_at, saved_position = time.monotonic(), position
-    told_at = -math.inf
-    devices = [fit.bound.device] if fit.bound.device.type == "cuda" else []
     # The whole fit is one sequence of steps, so a state is one number and the tensors that the steps change.
-    with torch.random.fork_rng(devices), torch.inference_mode(False), torch.enable_grad():
+    with _gradients_and_own_randomness(model):
+        fit = CurveFit(model, start, end, pair, settings, augment)
+        identity = _identity(fit, pair, schedule) if path is not None else {}
+        position = 0
+        if path is not None and (saved := read_state(path, identity)) is not None:
+            position = fit.restore(saved)
+        saved_at, saved_position = time.monotonic(), position
+        told_at = -math.inf
         while position < fit.total:
             try:
                 stop_if(cancelled)
@@ -148,7 +152,7 @@ def fit_curve(
             if progress is not None and (position == fit.total or time.monotonic() - told_at >= report_every):
                 told_at = time.monotonic()
                 progress(done)
-    return fit.curve()
+        return fit.curve()
 
 
 class CurveFit:
@@ -168,6 +172,7 @@ class CurveFit:
         self.bound = BoundNetwork(model)
         self.ends = Line([as_vector(model, start, "start"), as_vector(model, end, "end")])
         x, y = _checked(data)
+        self._try(x[:2], y)
         self.x, self.y = self.bound.inputs(x), y.to(self.bound.device, torch.int64)
         self.steps = -(-len(x) // settings.batch_size)
         self.total = self.steps * settings.epochs
@@ -176,6 +181,13 @@ class CurveFit:
         self.descent = BendDescent(self.bound, points, settings.momentum, settings.weight_decay)
         self.path = curve_class(settings.kind)(points)
         self._epoch = -1
+
+    def _try(self, x: Tensor, y: Tensor) -> None:
+        """Run the network on two samples: whether it gives class scores, and knows all classes."""
+        network = self.bound.network.eval()
+        trial = trial_run(network, self.bound.inputs(x))
+        refuse_unknown_classes({"train": y}, trial.output.shape[1])
+        network.train()
 
     def step(self, position: int, rate: float) -> FittingProgress:
         """One step of SGD on the bends: the loss of one batch at one t, and its gradient."""
@@ -250,6 +262,26 @@ def _identity(fit: CurveFit, data: tuple[Tensor, Tensor], schedule: Schedule) ->
         "ends": digest([fit.ends.points]),
         "data": digest(data),
     }
+
+
+@contextmanager
+def _gradients_and_own_randomness(model: nn.Module) -> Iterator[None]:
+    """Gradients are computed, also where the caller turned them off; what is drawn leaves the caller's generators."""
+    devices = {parameter.device for parameter in model.parameters() if parameter.device.type == "cuda"}
+    with torch.random.fork_rng(devices), torch.inference_mode(False), torch.enable_grad():
+        yield
+
+
+def _pair(data: Data) -> tuple[Tensor, Tensor]:
+    """The samples and labels to fit on: those given, or those of the split ``train``."""
+    splits = by_split(data)
+    if "train" not in splits:
+        raise ValueError(f"data has the splits {', '.join(map(repr, splits)) or 'none'}; a curve is fitted on 'train'")
+    try:
+        x, y = (torch.as_tensor(part) for part in splits["train"])
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"data is not a pair (x, y) of tensors: {error}") from None
+    return x, y
 
 
 def _checked(data: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:

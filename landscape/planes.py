@@ -32,6 +32,8 @@ from landscape.vectors import Weights, as_vector, refuse_unless_finite
 
 Floats = NDArray[np.float64]
 Coordinates = tuple[float, float]
+Vector = Tensor | NDArray[np.floating]
+"""A flat vector of weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,30 +198,34 @@ class Plane:
             result[part] = self.origin[part].to(torch.float64) + float(x) * self.u[part] + float(y) * self.v[part]
         return result
 
-    def coordinates(self, w: Tensor) -> Coordinates:
+    def coordinates(self, w: Vector) -> Coordinates:
         """Coordinates of a flat vector, or of its projection when it lies off the plane."""
         x, y = self.project([w])[0]
         return float(x), float(y)
 
-    def distance(self, w: Tensor) -> float:
+    def distance(self, w: Vector) -> float:
         """How far a flat vector lies off the plane."""
         x, y = self.coordinates(w)
-        total = 0.0
+        vector, total = self._tensor(w), 0.0
         for part in chunks(self.origin.numel()):
-            apart = w[part].to(torch.float64) - self.origin[part].to(torch.float64)
+            apart = vector[part].to(torch.float64) - self.origin[part].to(torch.float64)
             rest = apart - x * self.u[part] - y * self.v[part]
             total += float(rest @ rest)
         return math.sqrt(total)
 
-    def project(self, vectors: Tensor | Sequence[Tensor]) -> Floats:
+    def project(self, vectors: Vector | Sequence[Vector]) -> Floats:
         """Coordinates of several flat vectors: [n, 2]."""
         size = self.origin.numel()
-        for vector in vectors:
+        tensors = [self._tensor(vector) for vector in vectors]
+        for vector in tensors:
             if vector.shape != (size,):
                 raise ValueError(
                     f"a vector has shape {tuple(vector.shape)}; the plane has flat vectors of {size} weights"
                 )
-        return _project(self.origin, [self.u, self.v], vectors)
+        return _project(self.origin, [self.u, self.v], tensors)
+
+    def _tensor(self, vector: Vector) -> Tensor:
+        return torch.as_tensor(vector, device=self.origin.device).detach()
 
     def trace(self, curve: Curve, t: ArrayLike) -> Floats:
         """The curve projected on the plane at values of t: [n, 2]; linear, so its control points suffice."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-Data = Mapping[str, tuple[Tensor, Tensor]] | tuple[Tensor, Tensor]
-"""(x, y) by name of the split; a single pair is the split ``train``."""
+Samples = Tensor | NDArray[Any]
+Pair = tuple[Samples, Samples]
+Data = Mapping[str, Pair] | Pair
+"""(x, y) by name of the split, as tensors or numpy arrays; a single pair is the split ``train``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,15 +47,20 @@ class Split:
         return [slice(first, min(first + block, end)) for first in range(start, end, block)]
 
 
+def by_split(data: Data) -> Mapping[str, Pair]:
+    """The data by name of the split."""
+    return data if isinstance(data, Mapping) else {"train": data}
+
+
 def checked_splits(data: Data, like: Tensor, *, channels_last: bool) -> dict[str, Split]:
     """The data as splits for a network with weights ``like``; what does not fit is refused by name."""
-    named = data if isinstance(data, Mapping) else {"train": data}
+    named = by_split(data)
     if not named:
         raise ValueError("data has no splits; give a mapping such as {'train': (x, y), 'test': (x, y)}")
     return {name: _checked(name, pair, like, channels_last) for name, pair in named.items()}
 
 
-def _checked(name: str, pair: tuple[Tensor, Tensor], like: Tensor, channels_last: bool) -> Split:
+def _checked(name: str, pair: Pair, like: Tensor, channels_last: bool) -> Split:
     try:
         x, y = (torch.as_tensor(part) for part in pair)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -68,12 +77,12 @@ def _checked(name: str, pair: tuple[Tensor, Tensor], like: Tensor, channels_last
     return Split(name, x.to(like.device), y.to(like.device, torch.int64), like.dtype, channels_last)
 
 
-def refuse_unknown_classes(splits: Mapping[str, Split], classes: int) -> None:
-    """Raise an error that names the split when a label is not a class of the network."""
-    for split in splits.values():
-        low, high = int(split.y.min()), int(split.y.max())
+def refuse_unknown_classes(labels: Mapping[str, Tensor], classes: int) -> None:
+    """Raise an error that names the split when one of its labels is not a class of the network."""
+    for name, y in labels.items():
+        low, high = int(y.min()), int(y.max())
         if low < 0 or high >= classes:
             raise ValueError(
-                f"labels of split {split.name!r} run from {low} to {high}, but the network has {classes} classes: "
+                f"labels of split {name!r} run from {low} to {high}, but the network has {classes} classes: "
                 f"labels must lie in 0 to {classes - 1}"
             )

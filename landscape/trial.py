@@ -34,7 +34,10 @@ class Trial:
 
 
 def trial_run(network: nn.Module, x: Tensor) -> Trial:
-    """Run the network on a copy of ``x`` without gradients and watch its modules."""
+    """Run the network on a copy of ``x`` without gradients and watch its modules, as far as they let themselves.
+
+    Modules of TorchScript take no hooks.
+    """
     x = x.clone(memory_format=torch.contiguous_format)
     untouched = x._version
     calls: list[Call] = []
@@ -44,7 +47,8 @@ def trial_run(network: nn.Module, x: Tensor) -> Trial:
         if isinstance(output, Tensor):
             calls.append(Call(module, raw, output.shape, output.nbytes))
 
-    hooks = [module.register_forward_hook(watch) for module in network.modules()]
+    watched = [module for module in network.modules() if not isinstance(module, torch.jit.ScriptModule)]
+    hooks = [module.register_forward_hook(watch) for module in watched]
     try:
         with torch.no_grad():
             output = network(x)

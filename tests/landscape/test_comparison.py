@@ -68,6 +68,39 @@ def test_a_permuted_copy_is_the_same_function_in_another_basin() -> None:
     assert a["train_loss"] == pytest.approx(b["train_loss"], rel=1e-5)
 
 
+def test_a_single_pair_is_the_training_split() -> None:
+    model = trained(0)
+    minima = {"a": model.state_dict(), "b": flatten(trained(0, steps=450))}
+    pair, named = (compare(model, minima, data, resolution=5, epochs=1) for data in ((X, Y), {"train": (X, Y)}))
+    assert pair.verdict == named.verdict
+    assert list(pair.planes["valley"].splits) == ["train"]
+
+
+def test_a_caller_without_gradients_gets_the_same_landscape() -> None:
+    model = trained(0)
+    minima = {"a": flatten(model), "b": flatten(trained(0, steps=450))}
+    expected = compare(model, minima, DATA, resolution=5, epochs=1)
+    with torch.inference_mode():
+        found = compare(trained_copy(model), minima, DATA, resolution=5, epochs=1)
+    assert found.verdict == expected.verdict
+    assert (found.planes["valley"].splits["test"].loss == expected.planes["valley"].splits["test"].loss).all()
+
+
+def trained_copy(model: nn.Module) -> nn.Module:
+    """The same network, made where no gradients are."""
+    other = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
+    other.load_state_dict(model.state_dict())
+    return other
+
+
+def test_names_that_cannot_be_saved_are_refused_before_any_work() -> None:
+    model = trained(0, steps=1)
+    with pytest.raises(ValueError, match="minima: a network has the name 'my net'; use 1 to 64 letters"):
+        compare(model, {"my net": model.state_dict(), "b": model.state_dict()}, DATA)
+    with pytest.raises(ValueError, match="data: a split is called 'done', which names another member"):
+        compare(model, {"a": model.state_dict(), "b": model.state_dict()}, {**DATA, "done": DATA["test"]})
+
+
 def test_one_network_or_four_are_refused() -> None:
     model = trained(0, steps=1)
     with pytest.raises(ValueError, match="1 networks"):

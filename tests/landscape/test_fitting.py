@@ -10,6 +10,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -325,6 +326,39 @@ def test_bad_ends_and_data_are_named() -> None:
         fit_curve(model, start, end, (x, y[1:]))
     with pytest.raises(ValueError, match="labels have shape"):
         fit_curve(model, start, end, (x, F.one_hot(y)))
+
+
+def test_labels_beyond_the_classes_of_the_network_are_named() -> None:
+    model, (x, y) = convolutional(), batch()
+    with pytest.raises(ValueError, match="labels of split 'train' run from 2 to 6, but the network has 5 classes"):
+        fit_curve(model, *two_minima(model), (x, y + 2))
+
+
+def test_data_may_be_arrays_or_splits() -> None:
+    model, (x, y) = convolutional(), batch()
+    ends = two_minima(model)
+    expected = fit_curve(model, *ends, (x, y), epochs=1, batch_size=16).bend
+    forms: list[Any] = [(x.numpy(), y.numpy()), {"train": (x, y), "test": (x[:1], y[:1])}, [x, y]]
+    for data in forms:
+        assert torch.equal(fit_curve(model, *ends, data, epochs=1, batch_size=16).bend, expected)
+    with pytest.raises(ValueError, match="data has the splits 'test'; a curve is fitted on 'train'"):
+        fit_curve(model, *ends, {"test": (x, y)})
+    with pytest.raises(ValueError, match=r"data is not a pair \(x, y\) of tensors"):
+        fit_curve(model, *ends, "digits")  # type: ignore[arg-type]
+
+
+def test_a_caller_without_gradients_gets_the_same_curve() -> None:
+    model, (x, y) = with_noise(), batch(dtype=torch.float32)
+    start, end = two_minima(model)
+    expected = fit_curve(model, start, end, (x, y), epochs=2, batch_size=16)
+    with torch.inference_mode():
+        inside = fit_curve(
+            copy.deepcopy(model), start.clone(), end.clone(), (x.clone(), y.clone()), epochs=2, batch_size=16
+        )
+    with torch.no_grad():
+        without = fit_curve(model, start, end, (x, y), epochs=2, batch_size=16)
+    assert torch.equal(inside.points, expected.points)
+    assert torch.equal(without.points, expected.points)
 
 
 def test_data_of_other_types_is_brought_into_the_type_of_the_network() -> None:

@@ -82,6 +82,15 @@ def test_distance_measures_how_far_a_point_lies_off_the_plane() -> None:
     assert plane.coordinates(off) == pytest.approx((0.4, 0.7))
 
 
+def test_numpy_vectors_have_coordinates_too() -> None:
+    a, b, c = three()
+    plane = Plane.through(a, b, c)
+    off = c + torch.randn(1000, generator=torch.Generator().manual_seed(9))
+    assert plane.coordinates(off.numpy()) == plane.coordinates(off)
+    assert plane.distance(off.numpy()) == plane.distance(off)
+    np.testing.assert_array_equal(plane.project(np.stack([b, off])), plane.project([b, off]))
+
+
 def test_basis_times_coefficients_is_a_point_of_the_plane() -> None:
     plane = Plane.through(*three(dtype=torch.float64))
     torch.testing.assert_close(torch.tensor([1.0, 2.0, 3.0]).double() @ plane.basis, plane.point(2.0, 3.0))

@@ -67,6 +67,33 @@ def test_it_stops_when_asked(plane: Plane) -> None:
         surface(network(0), plane, DATA, resolution=9, cancelled=lambda: next(asked))
 
 
+def test_a_caller_without_gradients_gets_the_same_values(plane: Plane) -> None:
+    expected = surface(network(0), plane, DATA, resolution=5)
+    with torch.inference_mode():
+        found = surface(
+            network(0), plane, {split: (x.clone(), y.clone()) for split, (x, y) in DATA.items()}, resolution=5
+        )
+    np.testing.assert_array_equal(found["test"].loss, expected["test"].loss)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.* is deprecated")
+def test_networks_in_torchscript_have_surfaces(plane: Plane) -> None:
+    expected = surface(network(0), plane, DATA, resolution=5)
+    for scripted in (torch.jit.script(network(0)), torch.jit.trace(network(0), DATA["train"][0])):
+        found = surface(scripted, plane, DATA, resolution=5)
+        np.testing.assert_allclose(found["train"].loss, expected["train"].loss, rtol=1e-5)
+
+
+@pytest.mark.parametrize("first", [nn.Linear(6, 6), nn.Conv1d(8, 8, 3, padding=1)])
+def test_pooling_over_samples_that_are_no_images_is_left_to_torch(first: nn.Module) -> None:
+    """Max-pooling takes samples of shape (N, H, W) as one image of N channels."""
+    torch.manual_seed(0)
+    model = nn.Sequential(first, nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(12, 3))
+    x, y = torch.randn(30, 8, 6), torch.arange(30) % 3
+    found = evaluate(model, flatten(model), (x, y))["train"].loss
+    assert found == pytest.approx(float(nn.functional.cross_entropy(model(x), y).detach()), rel=1e-5)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
