@@ -19,8 +19,9 @@ from landscape.vectors import dimension
 class BoundNetwork:
     """A private copy of the model, in training mode, with parameters bound to ``weights``.
 
-    Inside the buffer, parameters of four dimensions lie in channels-last order (convolutions on images are faster in
-    it); ``arrange`` brings flat vectors into this order and ``restore`` brings them back.
+    Inside the buffer, parameters of four dimensions lie in channels-last order unless told otherwise (convolutions on
+    images are faster in it); ``arrange`` brings flat vectors into this order and ``restore`` brings them back. At
+    first the weights are those of the model.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -34,9 +35,16 @@ class BoundNetwork:
         self.released: set[nn.Parameter] = set()
         self.dimension = dimension(model)
         self.weights = torch.zeros(self.dimension, dtype=dtype, device=device)
-        for parameter, view in zip(self.parameters, self.cut(self.weights), strict=True):
-            parameter.data = view
+        self.lay_out(channels_last=True)
+        for parameter in self.parameters:
             parameter.requires_grad_(True)
+
+    def lay_out(self, *, channels_last: bool) -> None:
+        """Bind all parameters to the buffer, with their values, in this order of memory."""
+        self.channels_last = channels_last
+        for parameter, view in zip(self.parameters, self.cut(self.weights), strict=True):
+            # In either order a parameter has the same stretch of the buffer, where its own values may lie already.
+            parameter.data = view.copy_(parameter.detach().clone())
 
     def release(self, parameters: Iterable[nn.Parameter]) -> None:
         """Take parameters out of the buffer: whoever does this looks after them, and the buffer gets smaller."""
@@ -60,7 +68,7 @@ class BoundNetwork:
                 continue
             part = vector[offset : offset + parameter.numel()]
             offset += parameter.numel()
-            if parameter.dim() == 4:
+            if parameter.dim() == 4 and self.channels_last:
                 outputs, inputs, height, width = parameter.shape
                 parts.append(part.view(outputs, height, width, inputs).permute(0, 3, 1, 2))
             else:
@@ -87,9 +95,9 @@ class BoundNetwork:
         return torch.cat([part.reshape(-1) for part in self.cut(arranged)])
 
     def inputs(self, x: Tensor) -> Tensor:
-        """Inputs on the device and in the data type of the network (whole numbers stay), images channels-last."""
+        """Inputs on the device, in the data type (whole numbers stay) and, if images, in the order of the weights."""
         x = x.to(self.weights) if x.is_floating_point() else x.to(self.device)
-        return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
+        return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 and self.channels_last else x
 
     def take_gradients(self) -> Sequence[Tensor]:
         """The gradients of the parameters since the last call; a parameter that took no part has zeros."""

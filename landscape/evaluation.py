@@ -7,7 +7,7 @@ A point is a linear combination of a few basis vectors. A plane's grid has the b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -21,6 +21,7 @@ from landscape.blocks import block_size
 from landscape.cancellation import CancelCheck, stop_if
 from landscape.copies import copied
 from landscape.graphs import traced
+from landscape.layouts import settle
 from landscape.shortcuts import shorten
 from landscape.splits import Data, Split, checked_splits, refuse_unknown_classes
 from landscape.sweeps import BlockSweep, Points, StatisticsSweep, Sweep
@@ -67,22 +68,24 @@ class Evaluator:
         _refuse_below_one(block=block, statistics_samples=statistics_samples, statistics_batch=statistics_batch)
         self._bound = BoundNetwork(model)
         network = self._bound.network.eval()
-        for part, parameter in zip(self._bound.cut(self._bound.weights.data), model.parameters(), strict=True):
-            part.copy_(parameter.detach())
         has_images = any(isinstance(module, nn.Conv2d) for module in network.modules())
         self.splits = checked_splits(data, self._bound.weights, channels_last=has_images)
-        example = next(iter(self.splits.values())).samples(slice(0, 2))
+        example = self._example()
+        swift = settle(self._bound, example)
+        if not swift:
+            self.splits = {name: replace(split, channels_last=False) for name, split in self.splits.items()}
+            example = self._example()
         trial = trial_run(network, example)
         if trial.writes_input:
             network = _OnCopies(network)
             trial = trial_run(network, example)
-        graph = traced(network, example)
+        graph = traced(network, example) if swift else None
         if graph is not None:
             shorten(graph)
             network = graph
         refuse_unknown_classes({name: split.y for name, split in self.splits.items()}, trial.output.shape[1])
         self.block = block or block_size(trial, self._bound.weights.nbytes)
-        self._layers = find_winograd_layers(network, trial)
+        self._layers = find_winograd_layers(network, trial) if swift else []
         self._bound.release(layer.weight for layer in self._layers)
         layers = batch_norms(network)
         self._sweep: Sweep
@@ -136,6 +139,10 @@ class Evaluator:
             for layer in self._layers:
                 layer.rest()
         return {tally.split.name: tally.values() for tally in tallies}
+
+    def _example(self) -> Tensor:
+        """Two samples for trials."""
+        return next(iter(self.splits.values())).samples(slice(0, 2))
 
     def _split(self, name: str, what: str) -> Split:
         if name not in self.splits:

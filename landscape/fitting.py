@@ -25,6 +25,7 @@ from landscape.cancellation import CancelCheck, Cancelled, stop_if
 from landscape.curves import Curve, Line, curve_class
 from landscape.descent import BendDescent
 from landscape.fitting_state import digest, read_state, write_state
+from landscape.layouts import settle
 from landscape.splits import Data, by_split, refuse_unknown_classes
 from landscape.trial import trial_run
 from landscape.vectors import Weights, as_vector
@@ -183,8 +184,9 @@ class CurveFit:
         self._epoch = -1
 
     def _try(self, x: Tensor, y: Tensor) -> None:
-        """Run the network on two samples: whether it gives class scores, and knows all classes."""
+        """Run the network on two samples: in what order its images lie in memory, and whether it knows all classes."""
         network = self.bound.network.eval()
+        settle(self.bound, self.bound.inputs(x))
         trial = trial_run(network, self.bound.inputs(x))
         refuse_unknown_classes({"train": y}, trial.output.shape[1])
         network.train()

@@ -9,19 +9,30 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
+from landscape.layouts import copying_method
+
 
 def traced(network: nn.Module, x: Tensor) -> fx.GraphModule | None:
     """The network as a graph over its own modules; None where its forward pass depends on values or cannot be traced.
 
-    The graph is believed only if it gives the same as the network on a trial input.
+    The graph is believed only if it gives the same as the network on a trial input. Where the network views values, the
+    graph copies them if it must: they may lie in memory in another order than in the network.
     """
     try:
         graph = fx.symbolic_trace(network)
+        _let_views_copy(graph)
         with torch.no_grad():
             same = torch.equal(graph(x.clone()).nan_to_num(), network(x.clone()).nan_to_num())
     except Exception:  # tracing runs the user's own code on symbols, which may fail in any way
         return None
     return graph if same else None
+
+
+def _let_views_copy(graph: fx.GraphModule) -> None:
+    for node in graph.graph.nodes:
+        if node.op == "call_method":
+            node.target = copying_method(str(node.target), node.args[1:], node.kwargs) or node.target
+    graph.recompile()
 
 
 def module_of(graph: fx.GraphModule, node: fx.Node) -> nn.Module | None:

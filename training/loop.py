@@ -118,9 +118,7 @@ class _Run:
         self.save_every = save_every
         self.steps = steps_an_epoch(len(data.x_train), settings.batch_size)
         self.augment = data.augmented if settings.augment is None else settings.augment
-        if data.x_train.dim() == 4:
-            # the memory order in which convolution and pooling are fastest; results are equal up to rounding
-            model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if data.x_train.dim() == 4 and _in_channels_last(model, data.x_train[:2]):
             data = replace(
                 data,
                 x_train=data.x_train.contiguous(memory_format=torch.channels_last),
@@ -274,6 +272,24 @@ def _optimizer(groups: list[ParameterGroup], settings: Training, steps: int) -> 
         weight_decay=settings.weight_decay,
         floor=settings.floor,
     )
+
+
+def _in_channels_last(model: nn.Module, x: Tensor) -> bool:
+    """Bring a network of images into the memory order in which convolution and pooling are fastest, if it can be.
+
+    Results are equal up to rounding. A network that calls `view` on images needs the order that it was written for.
+    """
+    training = model.training
+    model.to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+    try:
+        with torch.inference_mode():
+            model(x.contiguous(memory_format=torch.channels_last))
+    except RuntimeError:
+        model.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+        return False
+    finally:
+        model.train(training)
+    return True
 
 
 def _seed(seed: int, index: int, *, stream: int) -> int:

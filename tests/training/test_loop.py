@@ -160,6 +160,31 @@ def test_a_network_that_does_not_fit_the_data_is_refused(data: Dataset) -> None:
         train(nn.Sequential(nn.Flatten(), nn.Linear(64, 3)), data, epochs=1)
 
 
+class Viewing(nn.Module):
+    """Cuts images by `view`, as PyTorch's first MNIST example does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = nn.Conv2d(1, 4, 3)
+        self.last = nn.Linear(144, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.layer(x).relu().view(x.size(0), -1))
+
+
+def test_a_network_that_views_images_is_trained_like_one_that_flattens_them(data: Dataset) -> None:
+    class Flattening(Viewing):
+        def forward(self, x: Tensor) -> Tensor:
+            return self.last(self.layer(x).relu().flatten(1))
+
+    models = Viewing(), Flattening()
+    for model in models:
+        train(model, data, epochs=2, batch_size=64)
+    torch.testing.assert_close(weights(models[0]), weights(models[1]), rtol=1e-3, atol=1e-4)
+    models[0](data.x_test)
+
+
 def test_a_last_batch_of_one_is_refused_for_batch_norm(data: Dataset) -> None:
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.BatchNorm1d(8), nn.Linear(8, 10))
     single = replace(data, x_train=data.x_train[:65], y_train=data.y_train[:65])
