@@ -20,7 +20,7 @@ from landscape.binding import BoundNetwork
 from landscape.blocks import block_size
 from landscape.cancellation import CancelCheck, stop_if
 from landscape.copies import copied
-from landscape.graphs import traced
+from landscape.graphs import is_private, traced
 from landscape.layouts import settle
 from landscape.shortcuts import shorten
 from landscape.splits import Data, Split, checked_splits, refuse_unknown_classes
@@ -86,7 +86,7 @@ class Evaluator:
         refuse_unknown_classes({name: split.y for name, split in self.splits.items()}, trial.output.shape[1])
         self.block = block or block_size(trial, self._bound.weights.nbytes)
         self._layers = find_winograd_layers(network, trial) if swift else []
-        self._bound.release(layer.weight for layer in self._layers)
+        self._bound.release(layer.weight for layer in self._layers if is_private(layer.weight, network))
         layers = batch_norms(network)
         self._sweep: Sweep
         if not layers or batch_norm == "frozen":

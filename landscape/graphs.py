@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -11,17 +12,21 @@ from torch import Tensor, fx, nn
 
 from landscape.layouts import copying_method
 
+_Step = tuple[fx.Node, Callable[..., Any], tuple[fx.Node, ...]]
+"""A node, what it does with its arguments, and the values that are not needed after it."""
+
 
 def traced(network: nn.Module, x: Tensor) -> fx.GraphModule | None:
     """The network as a graph over its own modules; None where its forward pass depends on values or cannot be traced.
 
-    The graph is believed only if it gives the same as the network on a trial input. Where the network views values, the
-    graph copies them if it must: they may lie in memory in another order than in the network.
+    The graph is believed only if it gives the same as the network on a trial input, at other weights than it was
+    traced at: what the network computed from parameters behind the tracer's back is a constant in the graph. Where the
+    network views values, the graph copies them if it must: they may lie in memory in another order than in the network.
     """
     try:
         graph = fx.symbolic_trace(network)
         _let_views_copy(graph)
-        with torch.no_grad():
+        with _elsewhere(network):
             same = torch.equal(graph(x.clone()).nan_to_num(), network(x.clone()).nan_to_num())
     except Exception:  # tracing runs the user's own code on symbols, which may fail in any way
         return None
@@ -35,6 +40,21 @@ def _let_views_copy(graph: fx.GraphModule) -> None:
     graph.recompile()
 
 
+@contextmanager
+def _elsewhere(network: nn.Module) -> Iterator[None]:
+    """The network at other weights for the moment, of about the same size; no gradients."""
+    parameters = list(network.parameters())
+    before = [parameter.detach().clone() for parameter in parameters]
+    with torch.no_grad():
+        try:
+            for parameter in parameters:
+                parameter.mul_(0.75).add_(parameter.abs().mean(), alpha=0.01)
+            yield
+        finally:
+            for parameter, value in zip(parameters, before, strict=True):
+                parameter.copy_(value)
+
+
 def module_of(graph: fx.GraphModule, node: fx.Node) -> nn.Module | None:
     """The module that a node calls, if it calls one."""
     return graph.get_submodule(str(node.target)) if node.op == "call_module" else None
@@ -43,6 +63,22 @@ def module_of(graph: fx.GraphModule, node: fx.Node) -> nn.Module | None:
 def is_hooked(module: nn.Module) -> bool:
     """Whether a module has hooks that run with its forward pass, and may change what it does."""
     return bool(module._forward_hooks or module._forward_pre_hooks)
+
+
+def is_private(parameter: nn.Parameter, network: nn.Module) -> bool:
+    """Whether nothing but the modules that hold a parameter can read it, which only a graph lets one say.
+
+    Functions may be given the parameter; hooks, and modules that are not torch's, can reach any.
+    """
+    if not isinstance(network, fx.GraphModule):
+        return False
+    for node in network.graph.nodes:
+        module = module_of(network, node)
+        if module is not None and (is_hooked(module) or not type(module).__module__.startswith("torch.nn.modules.")):
+            return False
+        if node.op == "get_attr" and operator.attrgetter(str(node.target))(network) is parameter:
+            return False
+    return True
 
 
 class InterruptedGraph:
@@ -61,7 +97,9 @@ class InterruptedGraph:
         dead: dict[fx.Node, list[fx.Node]] = {}
         for used, node in last_use.items():
             dead.setdefault(node, []).append(used)
-        self.steps = [(node, _function(graph, node), tuple(dead.get(node, ()))) for node in graph.graph.nodes]
+        self.steps: list[_Step] = [
+            (node, _function(graph, node), tuple(dead.get(node, ()))) for node in graph.graph.nodes
+        ]
         self.stops = frozenset(stops)
 
     def start(self, x: Tensor) -> ForwardPass:
@@ -78,7 +116,7 @@ class ForwardPass:
         self._stops = graph.stops
         self._inputs = [x]
         self._values: dict[fx.Node, Any] = {}
-        self._stopped: tuple[fx.Node, tuple[fx.Node, ...]] | None = None
+        self._stopped: _Step | None = None
 
     def resume(self, value: Any = None) -> bool:
         """Go on, with ``value`` as the result of the node at which the pass stopped, to the next one.
@@ -86,10 +124,12 @@ class ForwardPass:
         Returns whether there is a next one; its argument is then ``input``. At the end, ``output`` is there.
         """
         if self._stopped is not None:
-            self._keep(*self._stopped, value)
-        for node, function, dead in self._steps:
+            node, _, dead = self._stopped
+            self._keep(node, dead, value)
+        for step in self._steps:
+            node, function, dead = step
             if node in self._stops:
-                self._stopped = (node, dead)
+                self._stopped = step
                 return True
             self._keep(node, dead, self._result(node, function))
         return False
@@ -100,6 +140,11 @@ class ForwardPass:
         assert self._stopped is not None
         found: Tensor = self._values[self._stopped[0].all_input_nodes[0]]
         return found
+
+    def result(self) -> Any:
+        """What the node at which the pass stopped makes of its arguments by itself."""
+        assert self._stopped is not None
+        return self._result(self._stopped[0], self._stopped[1])
 
     def live_bytes(self) -> int:
         """Memory of the values that later steps need; parameters are not counted."""
@@ -114,12 +159,20 @@ class ForwardPass:
 
     def _result(self, node: fx.Node, function: Callable[..., Any]) -> Any:
         if node.op == "placeholder":
-            return self._inputs.pop() if self._inputs else node.args[0]
+            return self._given(str(node.target), node.args)
         arguments = fx.node.map_arg(node.args, self._values.__getitem__)
         if node.op == "output":
             self.output = arguments[0]
             return None
         return function(*arguments, **fx.node.map_arg(node.kwargs, self._values.__getitem__))
+
+    def _given(self, name: str, default: tuple[Any, ...]) -> Any:
+        """The value of an argument of the network: the input for the first, nothing or their defaults for others."""
+        if name.startswith("**"):
+            return {}
+        if name.startswith("*"):
+            return tuple(self._inputs)
+        return self._inputs.pop() if self._inputs else default[0]
 
 
 def _function(graph: fx.GraphModule, node: fx.Node) -> Callable[..., Any]:
