@@ -18,6 +18,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from landscape.graphs import InterruptedGraph, module_of
 from landscape.memory import machine_memory
 from landscape.moments import Moments
+from landscape.normalisation import Normalise, by_itself, is_plain, plain, refuse_unless_it_listens
 from landscape.trial import Trial
 
 # A network that sees all samples at once holds its largest output, about this many times.
@@ -42,6 +43,17 @@ def refuse_without_averages(layers: Mapping[str, _BatchNorm], wanted: str) -> No
             )
 
 
+def refuse_compiled(network: nn.Module, wanted: str) -> None:
+    """Raise an error that names the first BatchNorm layer in TorchScript, where it can be given no statistics."""
+    for name, module in network.named_modules():
+        buffers = {key for key, _ in module.named_buffers(recurse=False)}
+        if isinstance(module, torch.jit.ScriptModule) and {"running_mean", "running_var"} <= buffers:
+            raise ValueError(
+                f"layer {name!r} is BatchNorm in TorchScript, whose statistics cannot be recomputed, and batch_norm is "
+                f"{wanted!r}; give the network before it was scripted, or use batch_norm='frozen'"
+            )
+
+
 class Population:
     """Population statistics of the BatchNorm layers of a network, which it makes its layers use.
 
@@ -52,19 +64,23 @@ class Population:
     def __init__(self, network: nn.Module, example: Tensor, trial: Trial) -> None:
         self._network = network
         self._device = example.device
-        self._statistics: list[tuple[Tensor, Tensor]] = []
+        self._statistics: list[Normalise] = []
         self._calls = 0
         self._measuring = False
         self._layers: list[_BatchNorm] = []
         self._graph: InterruptedGraph | None = None
-        if isinstance(network, fx.GraphModule):
-            stops = [node for node in network.graph.nodes if isinstance(module_of(network, node), _BatchNorm)]
-            self._layers = [layer for node in stops if isinstance(layer := module_of(network, node), _BatchNorm)]
+        layers = batch_norms(network)
+        self._own = {layer: layer.forward for layer in layers.values() if not is_plain(layer)}
+        for name, x in _inputs(network, {name: layers[name] for name in layers if layers[name] in self._own}, example):
+            refuse_unless_it_listens(name, layers[name], x)
+        stops = _calls(network)
+        if isinstance(network, fx.GraphModule) and set(stops.values()) == set(layers.values()):
+            self._layers = list(stops.values())
             self._graph = InterruptedGraph(network, stops)
             self.bytes_a_sample = _held(self._graph, example) // len(example)
         else:
             self.bytes_a_sample = _SEVERAL * trial.largest_output
-        for layer in batch_norms(network).values():
+        for layer in layers.values():
             layer.forward = partial(self._forward, layer)  # type: ignore[method-assign]
 
     def refuse_beyond(self, limit: int | None, samples: int) -> None:
@@ -90,13 +106,14 @@ class Population:
             if run.resume():
                 moments.add(run.input)
             runs.append(run)
-        for layer in self._layers:
-            scale, shift = _scale_and_shift(layer, moments, runs[0].input.dtype)
-            self._statistics.append((scale, shift))
+        for place, layer in enumerate(self._layers):
+            normalise = self._take(layer, moments, runs[0].input.dtype)
             moments = Moments()
             for run in runs:
                 size = len(run.input)
-                if run.resume(_normalised(run.input, scale, shift)):
+                self._calls = place
+                # A layer with hooks or a forward pass of its own is called, and ends up in ``_forward``.
+                if run.resume(run.result() if layer in self._own else normalise(run.input)):
                     moments.add(run.input)
                 advance(size / len(self._layers))
         return [run.output for run in runs]
@@ -116,20 +133,26 @@ class Population:
         advance(len(output))
         return list(output.split([len(block) for block in blocks]))  # type: ignore[no-untyped-call]
 
-    def _forward(self, layer: _BatchNorm, x: Tensor) -> Tensor:
+    def _take(self, layer: _BatchNorm, moments: Moments, dtype: torch.dtype) -> Normalise:
+        """Keep the statistics of the next call of a layer."""
+        own = self._own.get(layer)
+        normalise = plain(layer, moments, dtype) if own is None else by_itself(layer, own, moments, dtype)
+        self._statistics.append(normalise)
+        return normalise
+
+    def _forward(self, layer: _BatchNorm, x: Tensor, *arguments: object, **options: object) -> Tensor:
         """Forward pass of a BatchNorm layer: with statistics of its input, or with the next ones taken before."""
         if self._measuring:
             moments = Moments()
             moments.add(x)
-            self._statistics.append(_scale_and_shift(layer, moments, x.dtype))
-            return _normalised(x, *self._statistics[-1])
+            return self._take(layer, moments, x.dtype)(x, *arguments, **options)
         if self._calls == len(self._statistics):
             raise ValueError(
                 "the network calls BatchNorm layers more often for some data than for others, so population statistics "
                 "do not fit; use batch_norm='running' or 'frozen'"
             )
         self._calls += 1
-        return _normalised(x, *self._statistics[self._calls - 1])
+        return self._statistics[self._calls - 1](x, *arguments, **options)
 
 
 class Running:
@@ -169,21 +192,29 @@ class Running:
         return output
 
 
-def _scale_and_shift(layer: _BatchNorm, moments: Moments, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """BatchNorm as x -> x * scale + shift: scale = gamma / sqrt(v + eps), shift = beta - m * scale; from float64."""
-    mean, variance = moments.pooled()
-    scale = (variance + layer.eps).rsqrt()
-    if layer.weight is not None:
-        scale = scale * layer.weight
-    shift = -mean * scale
-    if layer.bias is not None:
-        shift = shift + layer.bias
-    return scale.to(dtype), shift.to(dtype)
+def _calls(network: nn.Module) -> dict[fx.Node, _BatchNorm]:
+    """The nodes of a graph that call BatchNorm layers, in order; none for a network that could not be traced."""
+    if not isinstance(network, fx.GraphModule):
+        return {}
+    called = ((node, module_of(network, node)) for node in network.graph.nodes)
+    return {node: module for node, module in called if isinstance(module, _BatchNorm)}
 
 
-def _normalised(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-    shape = (1, -1) + (1,) * (x.dim() - 2)
-    return torch.addcmul(shift.view(shape), x, scale.view(shape))
+def _inputs(network: nn.Module, layers: Mapping[str, _BatchNorm], example: Tensor) -> list[tuple[str, Tensor]]:
+    """What the layers are called with when the network runs on the example."""
+    found: list[tuple[str, Tensor]] = []
+    hooks = [
+        layer.register_forward_pre_hook(lambda _, given, name=name: found.append((name, given[0])), prepend=True)
+        for name, layer in layers.items()
+    ]
+    try:
+        if hooks:
+            with torch.no_grad():
+                network(example.clone())
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found
 
 
 def _held(graph: InterruptedGraph, example: Tensor) -> int:
@@ -191,8 +222,10 @@ def _held(graph: InterruptedGraph, example: Tensor) -> int:
     run = graph.start(example.clone())
     most = 0
     with torch.no_grad():
-        while run.resume(None if most == 0 else run.input.clone()):
+        going = run.resume()
+        while going:
             most = max(most, run.live_bytes())
+            going = run.resume(run.result())
     return most
 
 

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from landscape.batchnorm import Population, Running, batch_norms, refuse_without_averages
+from landscape.batchnorm import Population, Running, batch_norms, refuse_compiled, refuse_without_averages
 from landscape.binding import BoundNetwork
 from landscape.blocks import block_size
 from landscape.cancellation import CancelCheck, stop_if
@@ -75,6 +75,8 @@ class Evaluator:
         if not swift:
             self.splits = {name: replace(split, channels_last=False) for name, split in self.splits.items()}
             example = self._example()
+        if batch_norm != "frozen":
+            refuse_compiled(network, batch_norm)
         trial = trial_run(network, example)
         if trial.writes_input:
             network = _OnCopies(network)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from landscape.layouts import copying_method
 
@@ -24,13 +25,21 @@ def traced(network: nn.Module, x: Tensor) -> fx.GraphModule | None:
     network views values, the graph copies them if it must: they may lie in memory in another order than in the network.
     """
     try:
-        graph = fx.symbolic_trace(network)
+        tracer = _Tracer()
+        graph = fx.GraphModule(network, tracer.trace(network))
         _let_views_copy(graph)
         with _elsewhere(network):
             same = torch.equal(graph(x.clone()).nan_to_num(), network(x.clone()).nan_to_num())
     except Exception:  # tracing runs the user's own code on symbols, which may fail in any way
         return None
     return graph if same else None
+
+
+class _Tracer(fx.Tracer):
+    """Keeps BatchNorm layers whole, also those of the user's own making: their statistics are asked for."""
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return isinstance(m, _BatchNorm) or super().is_leaf_module(m, module_qualified_name)
 
 
 def _let_views_copy(graph: fx.GraphModule) -> None:
