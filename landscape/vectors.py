@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -30,8 +31,9 @@ def dimension(model: nn.Module) -> int:
 def flatten(model: nn.Module, state_dict: StateDict | None = None) -> Tensor:
     """The parameters of the network, or of a state dict of it, as one new vector.
 
-    The vector has the data type and device of the model's parameters. Entries of the state dict that are not
-    parameters are ignored; a missing parameter, another shape or a weight that is not finite is an error.
+    The vector has the data type and device of the model's parameters. Buffers and other entries of the state dict are
+    ignored; a missing parameter, another shape or a weight that is not finite is an error, and so are floating-point
+    tensors that the model knows nothing of: they are weights of a larger network.
 
     >>> model = nn.Linear(2, 1)
     >>> flatten(model, {"weight": torch.tensor([[1.0, 2.0]]), "bias": torch.tensor([3.0])})
@@ -137,7 +139,24 @@ def _parameters_in(model: nn.Module, state_dict: StateDict) -> dict[str, Tensor]
                 f"{tuple(parameter.shape)} in {type(model).__name__}: the weights are of another architecture"
             )
         found[name] = value.to(dtype=parameter.dtype, device=parameter.device)
+    _refuse_strangers(model, state_dict)
     return found
+
+
+def _refuse_strangers(model: nn.Module, state_dict: StateDict) -> None:
+    known = {*model.state_dict(), *(name for name, _ in model.named_buffers(remove_duplicate=False))}
+    strangers = [name for name, value in state_dict.items() if name not in known and _has_floats(value)]
+    if strangers:
+        raise ValueError(
+            f"state dict has weights that {type(model).__name__} does not have: {_some(strangers)}; they are of "
+            "another architecture, or belong to something else and should be left out"
+        )
+
+
+def _has_floats(value: object) -> bool:
+    if isinstance(value, Tensor):
+        return value.is_floating_point()
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f"
 
 
 def _some(names: list[str]) -> str:

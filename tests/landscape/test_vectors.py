@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -88,6 +89,36 @@ def test_a_shared_parameter_counts_once_under_any_of_its_names() -> None:
 def test_entries_that_are_not_parameters_are_ignored() -> None:
     model = network()
     assert torch.equal(flatten(model, {**model.state_dict(), "epoch": torch.tensor(3)}), flatten(model))
+
+
+def test_weights_of_a_larger_network_are_refused_by_name() -> None:
+    small, big = network(), nn.Sequential(*network(), nn.Linear(2, 2))
+    with pytest.raises(ValueError, match=r"weights that Sequential does not have: '4\.weight', '4\.bias'; they are of"):
+        flatten(small, big.state_dict())
+    with pytest.raises(ValueError, match=r"end: state dict has weights .*: 'mask'"):
+        as_vector(small, {**small.state_dict(), "mask": np.ones(3)}, name="end")
+
+
+class Stateful(nn.Module):
+    """A buffer that is not saved, and state that is no tensor of the network's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 1)
+        self.register_buffer("table", torch.zeros(3), persistent=False)
+
+    def get_extra_state(self) -> torch.Tensor:
+        return torch.ones(2)
+
+    def set_extra_state(self, state: torch.Tensor) -> None:
+        pass
+
+
+def test_buffers_and_extra_state_are_no_weights() -> None:
+    model = Stateful()
+    state = {**model.state_dict(), "table": torch.ones(3)}
+    assert "_extra_state" in state
+    assert torch.equal(flatten(model, state), flatten(model))
 
 
 def test_vector_takes_the_data_type_of_the_model() -> None:
