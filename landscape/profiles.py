@@ -63,6 +63,11 @@ class Profile:
     def __iter__(self) -> Iterator[str]:
         return iter(self.splits)
 
+    def reversed(self) -> Profile:
+        """The same path from its end to its start."""
+        splits = {name: values.reversed() for name, values in self.splits.items()}
+        return Profile(self.kind, 1.0 - self.t[::-1], self.arc[-1] - self.arc[::-1], splits)
+
     def summary(self, split: str = "train") -> PathSummary:
         """Smallest, largest, mean and arc-length mean of loss and error, and the barrier."""
         values = self[split]

@@ -22,6 +22,10 @@ def finding(verdict: Verdict) -> str:
     first, second = verdict.between
     on_the_line = f"on the straight line between them the {verdict.split} loss {_rise(verdict.line, verdict)}"
     limit = f"the tolerance is {verdict.tolerance:g} nats"
+    guessers = [name for name in verdict.between if name in verdict.guessers]
+    if guessers and math.isfinite(verdict.course.start + verdict.course.end):
+        found = ". ".join(guess(verdict, name) for name in dict.fromkeys(guessers))
+        return f"{first} and {second}: undecided. {found}."
     match verdict.kind.value:
         case "one basin":
             return f"{first} and {second} lie in one basin: {on_the_line}; {limit}."
@@ -42,6 +46,16 @@ def finding(verdict: Verdict) -> str:
             )
         case _:
             return f"{first} and {second}: undecided. {on_the_line[0].upper()}{on_the_line[1:]}; {limit}."
+
+
+def guess(verdict: Verdict, name: str) -> str:
+    """What is to be said of a network that is hardly better than guessing."""
+    loss, guessing = verdict.guessers[name], verdict.guessing
+    assert guessing is not None
+    better = "no" if loss >= guessing else "hardly"
+    found = f"{name} has a {verdict.split} loss of {_number(loss)}, {better} better than guessing ({_number(guessing)})"
+    so = "a flat line says nothing" if name in verdict.between else "it is no control"
+    return f"{found}: it is not a minimum, so {so}"
 
 
 def _course(verdict: Verdict) -> str:
@@ -82,6 +96,8 @@ def _control(verdict: Verdict) -> str:
             "expected at all between basins of this network."
         )
     first, tolerance = verdict.between[0], verdict.tolerance
+    if control.name in verdict.guessers:
+        return f"{guess(verdict, control.name)}."
     if control.line.surely_within(tolerance):
         return (
             f"The line to {control.name} is flat as well ({_numbers(control.line, verdict)}): {control.name} lies in "

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from landscape.guessing import guessing_loss
 
 Samples = Tensor | NDArray[Any]
 Pair = tuple[Samples, Samples]
@@ -28,6 +31,11 @@ class Split:
 
     def __len__(self) -> int:
         return len(self.x)
+
+    @cached_property
+    def guessing(self) -> float:
+        """Loss of a network that knows nothing but the frequencies of the classes."""
+        return guessing_loss(self.y.bincount().cpu().numpy())
 
     def samples(self, part: slice) -> Tensor:
         """A block of samples in the data type of the network; may share memory with the user's tensor."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -16,12 +16,19 @@ from landscape.splits import Split
 class Values:
     """Mean loss in nats and error rate in [0, 1] at every point, shape (n,).
 
-    ``samples`` has the loss of every sample at every point, shape (n, N), where it was asked for.
+    ``samples`` has the loss of every sample at every point, shape (n, N), where it was asked for. ``guessing`` is the
+    loss of always predicting the frequencies of the classes.
     """
 
     loss: NDArray[np.float64]
     error: NDArray[np.float64]
     samples: NDArray[np.float32] | None = None
+    guessing: float | None = None
+
+    def reversed(self) -> Values:
+        """The same with the last point first."""
+        samples = None if self.samples is None else self.samples[::-1]
+        return replace(self, loss=self.loss[::-1], error=self.error[::-1], samples=samples)
 
 
 class Tally:
@@ -50,7 +57,7 @@ class Tally:
     def values(self) -> Values:
         """Means over all samples of the split."""
         loss, error = ((total / len(self.split)).cpu().numpy() for total in (self._loss, self._wrong))
-        return Values(loss, error, self._samples)
+        return Values(loss, error, self._samples, self.split.guessing)
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

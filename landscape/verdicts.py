@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from landscape.barriers import Barrier, barrier, bootstrap_barriers
-from landscape.sentences import finding, sentence
+from landscape.guessing import is_guessing
+from landscape.sentences import finding, guess, sentence
 
 __all__ = ["Barrier", "Control", "Course", "Spread", "Verdict", "VerdictKind", "barrier", "verdict"]
 
@@ -61,7 +62,11 @@ class Control:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the numbers say about two minima, the numbers, and what a reader must know about them."""
+    """What the numbers say about two minima, the numbers, and what a reader must know about them.
+
+    ``guessers`` has the networks, with their loss, that are hardly better than ``guessing``, the loss of always
+    predicting the frequencies of the classes.
+    """
 
     kind: VerdictKind
     between: tuple[str, str]
@@ -74,6 +79,8 @@ class Verdict:
     split: str = "train"
     level: float = 0.95
     resamples: int = 1000
+    guessing: float | None = None
+    guessers: Mapping[str, float] = field(default_factory=dict)
     test_error: Mapping[str, Spread] = field(default_factory=dict)
     sharpness: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -138,7 +145,9 @@ def verdict(
     - one basin: the upper bound of the line's barrier is within the tolerance;
     - joined by a curve only: the line's lower bound is above it, the curve's upper bound within;
     - separate: the lower bounds of the line and, where there is one, of the curve are above it;
-    - undecided: the intervals reach to both sides of the tolerance, or an end has no finite loss.
+    - undecided: the intervals reach to both sides of the tolerance, an end has no finite loss, or an end is hardly
+      better than guessing, as profiles can tell. Such an end is no minimum. One is enough: barriers are measured from
+      the higher end, and beside an end that guesses even a line through networks that know nothing is flat.
 
     >>> hill = np.outer([0.0, 1.0, 0.0], np.ones(50))
     >>> str(verdict(hill).kind), str(verdict(0.01 * hill).kind)
@@ -151,15 +160,23 @@ def verdict(
         raise ValueError("control_curve is given without control, the straight line to the same minimum")
     barriers, notes = _barriers(losses, level, resamples, seed)
     means = _means(losses["line"])
+    names = (str(between[0]), str(between[1]))
+    guessing = _guessing(line, split)
+    ends = {names[0]: float(means[0]), names[1]: float(means[-1])}
+    if control is not None:
+        ends[control_name] = float(_means(losses["control"])[-1])
+    guessers = {name: loss for name, loss in ends.items() if is_guessing(loss, guessing, tolerance)}
     if not (math.isfinite(means[0]) and math.isfinite(means[-1])):
         notes.append("the loss at an end of the line is infinite: there is no minimum to compare with")
+        kind = VerdictKind.UNDECIDED
+    elif not guessers.keys().isdisjoint(names):
         kind = VerdictKind.UNDECIDED
     else:
         kind = _kind(barriers["line"], barriers.get("curve"), tolerance)
     paths = {name: path for name, path in (("line", line), ("curve", curve)) if path is not None}
-    return Verdict(
+    found = Verdict(
         kind=kind,
-        between=(str(between[0]), str(between[1])),
+        between=names,
         line=barriers["line"],
         course=_course(means, tolerance),
         curve=barriers.get("curve"),
@@ -169,6 +186,8 @@ def verdict(
         split=split,
         level=level,
         resamples=resamples,
+        guessing=guessing,
+        guessers=guessers,
         test_error={name: spread for name, path in paths.items() if (spread := _test_error(path)) is not None},
         sharpness={
             name: values.to_json() if hasattr(values, "to_json") else dict(values)
@@ -176,6 +195,7 @@ def verdict(
         },
         notes=tuple(notes),
     )
+    return replace(found, notes=(*notes, *(guess(found, name) for name in guessers)))
 
 
 def _kind(line: Barrier, curve: Barrier | None, tolerance: float) -> VerdictKind:
@@ -228,6 +248,13 @@ def _losses(path: Any, split: str, name: str) -> Floats:
     if np.isnan(values).any() or np.isneginf(values).any():
         raise ValueError(f"{name} has losses that are NaN or -inf; a loss that overflows is inf")
     return values
+
+
+def _guessing(path: Any, split: str) -> float | None:
+    """The loss of guessing on the samples of a profile; None where it is not known."""
+    splits = getattr(path, "splits", None)
+    known = None if splits is None else getattr(splits[split], "guessing", None)
+    return None if known is None else float(known)
 
 
 def _means(losses: Floats) -> NDArray[np.float64]:

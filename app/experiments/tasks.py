@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -265,18 +265,22 @@ def _path(
 def _arrays(profile: Profile) -> dict[str, Any]:
     arrays = {"kind": np.array(profile.kind), "t": profile.t, "arc": profile.arc}
     for split, values in profile.splits.items():
-        arrays |= {f"{split}.{field}": getattr(values, field) for field in ("loss", "error", "samples")}
+        arrays |= {f"{split}.{field}": getattr(values, field) for field in ("loss", "error", "samples", "guessing")}
     return arrays
 
 
 def _profile(bench: Workbench, name: str) -> Profile:
     """A measured path with the losses of single samples, as `_path` left it."""
     with np.load(bench.path_file(name), allow_pickle=False) as arrays:
-        splits: dict[str, Values] = {
-            split: Values(*(arrays[f"{split}.{field}"] for field in ("loss", "error", "samples")))
-            for split in bench.spec.splits
-        }
+        splits: dict[str, Values] = {split: _values(arrays, split) for split in bench.spec.splits}
         return Profile(str(arrays["kind"]), arrays["t"], arrays["arc"], splits)
+
+
+def _values(arrays: Mapping[str, Any], split: str) -> Values:
+    loss, error, samples = (arrays[f"{split}.{field}"] for field in ("loss", "error", "samples"))
+    # Paths that an older worker measured do not say what guessing would reach.
+    guessing = arrays.get(f"{split}.guessing")
+    return Values(loss, error, samples, None if guessing is None else float(guessing))
 
 
 def _sharpness(bench: Workbench, name: str, cancelled: CancelCheck) -> MeasuredSharpness:
@@ -320,7 +324,9 @@ def _judge(bench: Workbench) -> Judged:
 
 
 def _line(bench: Workbench, a: str, b: str) -> Profile:
-    return _profile(bench, _line_name(bench.spec, a, b))
+    """The straight line from one minimum to another, whichever way it was measured."""
+    measured = _profile(bench, _line_name(bench.spec, a, b))
+    return measured if (a, b) in bench.spec.lines else measured.reversed()
 
 
 def _line_name(spec: Spec, a: str, b: str) -> str:

@@ -82,7 +82,11 @@ GLOSSARY: Final = (
         "too, so this alone is no evidence of a common basin; compare with the control.",
     ),
     ("separate", "Neither the line nor the fitted curve stays below the tolerance."),
-    ("undecided", "The confidence interval of the barrier contains the tolerance: more data would be needed."),
+    (
+        "undecided",
+        "The confidence interval of the barrier contains the tolerance: more data would be needed. Or one of the two "
+        "networks is hardly better than guessing, so it is no minimum and a flat line says nothing.",
+    ),
     (
         "plane",
         "Two directions in the space of all weights. Axes are distances in that space, with the same unit on both. "

@@ -21,7 +21,7 @@ const VERDICTS = [
   ['one basin', 'The straight line between the two minima is flat: its barrier stays below the tolerance, with confidence.'],
   ['joined by a curve only', 'The straight line crosses a ridge, a fitted curve goes around it. Compare with the control before you conclude anything.'],
   ['separate', 'Neither the line nor the fitted curve stays below the tolerance.'],
-  ['undecided', 'The interval of the barrier contains the tolerance: more data would be needed.'],
+  ['undecided', 'The interval of the barrier contains the tolerance: more data would be needed. Or one of the two networks is hardly better than guessing, so it is no minimum and a flat line says nothing.'],
 ];
 const PICTURES = [
   'Colour is the loss on a logarithmic scale, cut at a level that you can move: what is above it has the last colour.',

@@ -68,6 +68,17 @@ def test_a_permuted_copy_is_the_same_function_in_another_basin() -> None:
     assert a["train_loss"] == pytest.approx(b["train_loss"], rel=1e-5)
 
 
+def test_two_networks_without_training_are_not_said_to_lie_in_one_basin() -> None:
+    first, second = trained(0, steps=0), trained(1, steps=0)
+    for model in (first, second):
+        model[2].weight.data.mul_(0.1)
+    result = compare(first, {"a": flatten(first), "b": flatten(second)}, DATA, resolution=5, epochs=1)
+    assert result.verdict is not None
+    assert result.verdict["line"]["high"] <= 0.05
+    assert result.verdict["kind"] == "undecided"
+    assert "better than guessing" in result.verdict["sentence"]
+
+
 def test_a_single_pair_is_the_training_split() -> None:
     model = trained(0)
     minima = {"a": model.state_dict(), "b": flatten(trained(0, steps=450))}

@@ -110,8 +110,12 @@ def test_summary_of_a_path_without_length_or_with_overflow_is_no_nan() -> None:
 
 
 def test_verdict_reads_a_profile() -> None:
-    start, end = control_points(2)
-    found = verdict(along(network(), line(start, start + 1e-4 * end), data(), points=5, samples=True))
+    model, (start, end) = network(), control_points(2)
+    path = line(start, start + 1e-4 * end)
+    assert verdict(along(model, path, data(), points=5, samples=True)).kind is VerdictKind.UNDECIDED, "labels at random"
+    load_vector(model, start)
+    learnt = {split: (x, model(x).argmax(1)) for split, (x, _) in data().items()}
+    found = verdict(along(model, path, learnt, points=5, samples=True))
     assert found.kind is VerdictKind.ONE_BASIN
     assert found.line.high is not None
     assert set(found.test_error) == {"line"}
@@ -127,3 +131,15 @@ def test_bad_inputs_are_named() -> None:
         along(model, path)
     with pytest.raises(KeyError, match="no split 'validation'"):
         _ = along(model, path, data(), points=3)["validation"]
+
+
+def test_a_path_that_is_turned_round_is_the_path_from_its_end() -> None:
+    model, ends, splits = network(), control_points(2), data()
+    there, back = (along(model, line(*pair), splits, points=5, samples=True) for pair in (ends, ends.flip(0)))
+    turned = there.reversed()
+    np.testing.assert_allclose(turned.arc, back.arc, rtol=1e-6)
+    np.testing.assert_allclose(turned.t, back.t)
+    np.testing.assert_allclose(turned["test"].loss, back["test"].loss, rtol=1e-5)
+    assert turned["train"].guessing == back["train"].guessing == pytest.approx(math.log(3), rel=0.05)
+    assert turned["train"].samples is not None
+    np.testing.assert_array_equal(turned["train"].samples[::-1], there["train"].samples)

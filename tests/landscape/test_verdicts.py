@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from landscape.barriers import barrier, bootstrap_barriers
 from landscape.curves import Curve, line
+from landscape.guessing import guessing_loss
 from landscape.vectors import flatten, load_vector
 from landscape.verdicts import Verdict, VerdictKind, verdict
 
@@ -42,6 +43,7 @@ class Split:
     loss: NDArray[np.float64]
     error: NDArray[np.float64]
     samples: NDArray[np.float32] | None = None
+    guessing: float | None = None
 
 
 @dataclass
@@ -236,6 +238,53 @@ def test_a_minimum_without_finite_loss_leaves_it_undecided() -> None:
     found = verdict(blown)
     assert found.kind is VerdictKind.UNDECIDED
     assert any("no minimum to compare with" in note for note in found.notes)
+
+
+def guessing_profile(line: NDArray[np.float64], kept: bool = True, guessing: float = math.log(10)) -> Profile:
+    return Profile({"train": Split(line, FLAT, samples(line) if kept else None, guessing)})
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["samples", "means"])
+def test_networks_that_know_nothing_are_no_minima(kept: bool) -> None:
+    """Two networks without training have losses near log 10, and no barrier between them."""
+    found = verdict(guessing_profile(2.32 - 0.03 * T, kept), between=("first", "second"))
+    assert found.kind is VerdictKind.UNDECIDED
+    assert found.line.surely_within(0.05)
+    assert "first has a train loss of 2.3" in found.sentence
+    assert "no better than guessing (2.30): it is not a minimum, so a flat line says nothing" in found.sentence
+    assert "second has a train loss of 2." in found.sentence
+    assert sum("better than guessing" in note for note in found.to_json()["notes"]) == 2
+    assert "basin" not in found.to_json()["finding"]
+
+
+def test_one_end_that_knows_nothing_is_enough() -> None:
+    """All weights pruned: the loss climbs steadily to that of guessing, without a barrier."""
+    found = verdict(guessing_profile(0.01 + 2.24 * T), between=("sgd", "pruned"))
+    assert found.kind is VerdictKind.UNDECIDED
+    assert list(found.guessers) == ["pruned"]
+    assert found.to_json()["finding"].startswith("sgd and pruned: undecided. pruned has a train loss of 2.30, hardly")
+    assert "sgd has" not in found.sentence
+    assert verdict(guessing_profile(0.01 + 2.24 * T + HILL)).kind is VerdictKind.UNDECIDED
+
+
+def test_a_network_that_has_learnt_something_is_judged() -> None:
+    assert verdict(guessing_profile(2.0 + FLAT)).kind is VerdictKind.ONE_BASIN
+    assert verdict(guessing_profile(2.0 + FLAT), tolerance=0.4).kind is VerdictKind.UNDECIDED
+    assert verdict(guessing_profile(0.5 + FLAT, guessing=math.log(2))).kind is VerdictKind.ONE_BASIN
+    assert verdict(samples(2.5 + FLAT)).kind is VerdictKind.ONE_BASIN, "of bare losses nobody knows what guessing is"
+
+
+def test_a_control_that_knows_nothing_is_no_control() -> None:
+    found = verdict(guessing_profile(0.1 + FLAT), control=guessing_profile(0.1 + 2.4 * T + HILL))
+    assert found.kind is VerdictKind.ONE_BASIN
+    assert "control has a train loss of 2.55, no better than guessing (2.30)" in found.sentence
+    assert "it is not a minimum, so it is no control." in found.sentence
+    assert "For comparison" not in found.sentence
+
+
+@pytest.mark.parametrize(("counts", "expected"), [([5] * 10, math.log(10)), ([30, 10], 0.5623351446), ([4, 0], 0.0)])
+def test_guessing_is_the_entropy_of_the_classes(counts: list[int], expected: float) -> None:
+    assert guessing_loss(counts) == pytest.approx(expected)
 
 
 def strict(found: Verdict) -> dict[str, object]:
