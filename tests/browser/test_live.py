@@ -15,6 +15,7 @@ from tests.browser.test_experiment import idle
 # A lost connection is noted by the browser itself, not by the page.
 LOST = r"ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|ERR_NETWORK|status of 50[23]"
 FINE = {"valley": {"through": ["sgd", "altsdp", "valley.bend"], "resolution": 25}}
+FINER = {"valley": FINE["valley"] | {"resolution": 61}}  # takes seconds, so that it is seen unfinished
 QUICK = {"epochs": 1, "batch_size": 64}
 PATIENCE = 240_000
 MEGABYTE = 2**20
@@ -36,7 +37,7 @@ def watch(page: Page) -> None:
 
 
 def test_training_surface_and_verdict_appear_by_themselves(server: Server, open_page: Any) -> None:
-    experiment = server.submit(name="live", planes=FINE, training={"epochs": 4, "batch_size": 64})
+    experiment = server.submit(name="live", planes=FINER, training={"epochs": 4, "batch_size": 64})
     page = open_page(server, f"/experiments/{experiment}")
     expect(page.locator(".verdict")).to_contain_text("No verdict yet", timeout=PATIENCE)
     expect(page.locator(".hatched").first).to_be_visible()
