@@ -1,0 +1,30 @@
+"""Memory that several users take in turns, so that none of them asks the system for it again and again."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+class Workspace:
+    """A stretch of float32 that grows to the largest wish. What a user finds in it is what the last one left."""
+
+    def __init__(self) -> None:
+        self._memory = torch.empty(0)
+
+    def cut(self, *shapes: tuple[int, ...]) -> list[Tensor]:
+        """Tensors of these shapes side by side, until the next call."""
+        sizes = [math.prod(shape) for shape in shapes]
+        if sum(sizes) > len(self._memory):
+            self._memory = torch.empty(sum(sizes))
+        parts = torch.split(self._memory[: sum(sizes)], sizes)
+        return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def clear_frame(framed: Tensor, rows: slice, columns: slice) -> Tensor:
+    """Zeros around an image whose rows and columns are on the first two axes; returns the part inside."""
+    framed[: rows.start] = framed[rows.stop :] = 0.0
+    framed[rows, : columns.start] = framed[rows, columns.stop :] = 0.0
+    return framed[rows, columns]
