@@ -7,6 +7,8 @@ no larger than ``LARGEST``. Links and storage in other files, which HDF5 allows,
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +16,7 @@ import h5py
 import numpy as np
 
 from landscape.records import Floats
+from landscape.seals import is_broken
 
 LARGEST: Final = 2**24
 
@@ -23,14 +26,17 @@ class Flaw(ValueError):
 
 
 def open_file(path: str | os.PathLike[str]) -> h5py.File:
-    """The file, opened for reading; a Flaw says whether it is absent, not HDF5 or cut short."""
+    """The file, opened for reading; a Flaw says whether it is absent, not HDF5, cut short or not as it was sealed."""
     try:
         with Path(path).open("rb") as file:
             signature = file.read(8)
+            broken = is_broken(file)
     except OSError as error:
         raise Flaw(f"cannot be read ({error.strerror})") from None
     if signature != b"\x89HDF\r\n\x1a\n":
         raise Flaw("is not an HDF5 file" if signature else "is empty, not an HDF5 file")
+    if broken:
+        raise Flaw("was damaged after it was written: the sha256 of its bytes is not the one at its end")
     try:
         # A snapshot never changes, so it needs no lock; the writer may still hold one for the moment after its rename.
         return h5py.File(path, "r", locking=False)
@@ -43,6 +49,22 @@ def open_file(path: str | os.PathLike[str]) -> h5py.File:
         raise Flaw(f"is a damaged HDF5 file ({message})") from None
 
 
+def names(group: h5py.Group) -> list[str]:
+    """Names of the members of a group."""
+    with _reading(group):
+        return [str(name) for name in group]
+
+
+def has_attribute(group: h5py.Group, name: str) -> bool:
+    with _reading(group):
+        return name in group.attrs
+
+
+def has(group: h5py.Group, name: str) -> bool:
+    with _reading(group):
+        return name in group
+
+
 def subgroup(group: h5py.Group, name: str) -> h5py.Group:
     member = _member(group, name)
     if not isinstance(member, h5py.Group):
@@ -52,7 +74,7 @@ def subgroup(group: h5py.Group, name: str) -> h5py.Group:
 
 def floats(group: h5py.Group, name: str) -> Floats:
     """A numeric dataset as float64."""
-    return np.asarray(_numbers(group, name)[()], dtype=np.float64)
+    return np.asarray(_numbers(group, name), dtype=np.float64)
 
 
 def number(group: h5py.Group, name: str) -> float:
@@ -63,28 +85,28 @@ def number(group: h5py.Group, name: str) -> float:
 
 
 def integers(group: h5py.Group, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
-    values = _numbers(group, name)[()]
-    if np.asarray(values).dtype.kind not in "iub":
-        raise Flaw(f"{_address(group, name)}: is {np.asarray(values).dtype}, not whole numbers")
+    values = _numbers(group, name)
+    if values.dtype.kind not in "iub":
+        raise Flaw(f"{_address(group, name)}: is {values.dtype}, not whole numbers")
     return np.asarray(values, dtype=np.int64)
 
 
 def texts(group: h5py.Group, name: str) -> list[str]:
     """A dataset of strings, also a single one, also as Python 2 wrote them."""
     dataset = _dataset(group, name)
-    if h5py.check_string_dtype(dataset.dtype) is None:
-        raise Flaw(f"{_address(group, name)}: is {dataset.dtype}, not text")
-    return [_text(value) for value in np.atleast_1d(dataset[()])]
+    with _reading(group, name):
+        if h5py.check_string_dtype(dataset.dtype) is None:
+            raise Flaw(f"{_address(group, name)}: is {dataset.dtype}, not text")
+        return [_text(value) for value in np.atleast_1d(dataset[()])]
 
 
 def attribute(group: h5py.Group, name: str) -> Any:
+    if not has_attribute(group, name):
+        raise Flaw(f"{_address(group)}: its attribute {name!r} is missing")
     try:
-        value = group.attrs[name]
-    except KeyError:
-        raise Flaw(f"{_address(group)}: its attribute {name!r} is missing") from None
-    except (OSError, TypeError, ValueError, RuntimeError) as error:
+        return group.attrs[name]
+    except Exception as error:  # see _reading
         raise Flaw(f"{_address(group)}: its attribute {name!r} cannot be read ({error})") from None
-    return value
 
 
 def text_attribute(group: h5py.Group, name: str) -> str:
@@ -101,36 +123,47 @@ def number_attribute(group: h5py.Group, name: str) -> float:
     return float(value)
 
 
-def _numbers(group: h5py.Group, name: str) -> h5py.Dataset:
+@contextmanager
+def _reading(group: h5py.Group, name: str = "") -> Iterator[None]:
+    """Turns every error into a Flaw of the member: on a damaged file HDF5 and its wrapper may raise any."""
+    try:
+        yield
+    except Flaw:
+        raise
+    except Exception as error:
+        raise Flaw(f"{_address(group, name)}: cannot be read ({error})") from None
+
+
+def _numbers(group: h5py.Group, name: str) -> np.ndarray[Any, Any]:
     dataset = _dataset(group, name)
-    if dataset.dtype.kind not in "fiub":
-        raise Flaw(f"{_address(group, name)}: is {dataset.dtype}, not numbers")
-    return dataset
+    with _reading(group, name):
+        if dataset.dtype.kind not in "fiub":
+            raise Flaw(f"{_address(group, name)}: is {dataset.dtype}, not numbers")
+        return np.asarray(dataset[()])
 
 
 def _dataset(group: h5py.Group, name: str) -> h5py.Dataset:
     member = _member(group, name)
     if not isinstance(member, h5py.Dataset):
         raise Flaw(f"{_address(group, name)}: is not a dataset")
-    if member.shape is None:
-        raise Flaw(f"{_address(group, name)}: is empty")
-    if member.size > LARGEST:
-        raise Flaw(f"{_address(group, name)}: has {member.size} values; at most {LARGEST} are read")
-    if member.external or member.is_virtual:
-        raise Flaw(f"{_address(group, name)}: keeps its values in another file, which is not followed")
+    with _reading(group, name):
+        if member.shape is None:
+            raise Flaw(f"{_address(group, name)}: is empty")
+        if member.size > LARGEST:
+            raise Flaw(f"{_address(group, name)}: has {member.size} values; at most {LARGEST} are read")
+        if member.external or member.is_virtual:
+            raise Flaw(f"{_address(group, name)}: keeps its values in another file, which is not followed")
     return member
 
 
 def _member(group: h5py.Group, name: str) -> Any:
-    try:
+    with _reading(group, name):
         link = group.get(name, getlink=True)
         if link is None:
             raise Flaw(f"{_address(group, name)}: is missing")
         if not isinstance(link, h5py.HardLink):
             raise Flaw(f"{_address(group, name)}: is a link to another place, which is not followed")
         return group[name]
-    except (KeyError, OSError, RuntimeError) as error:
-        raise Flaw(f"{_address(group, name)}: cannot be read ({error})") from None
 
 
 def _text(value: Any) -> str:
@@ -138,4 +171,4 @@ def _text(value: Any) -> str:
 
 
 def _address(group: h5py.Group, name: str = "") -> str:
-    return f"{group.name.rstrip('/')}/{name}".strip("/") or "file"
+    return f"{(group.name or '').rstrip('/')}/{name}".strip("/") or "file"

@@ -58,7 +58,7 @@ def read_plane(parent: h5py.Group, name: str) -> PlaneRecord:
         raise _hdf5.Flaw(f"planes/{name}/done: has values besides 0 and 1")
     points = _hdf5.subgroup(group, "points")
     paths = _hdf5.subgroup(group, "paths")
-    places = {point: _hdf5.floats(points, point) for point in points}
+    places = {point: _hdf5.floats(points, point) for point in _hdf5.names(points)}
     for point, place in places.items():
         if place.shape != (2,):
             raise _hdf5.Flaw(f"planes/{name}/points/{point}: has shape {place.shape}, not (2,)")
@@ -70,15 +70,15 @@ def read_plane(parent: h5py.Group, name: str) -> PlaneRecord:
         done=done.astype(bool),
         splits={split: Grid(*_read_values(group, split)) for split in _names(group, "splits")},
         points={point: (float(place[0]), float(place[1])) for point, place in places.items()},
-        paths={path: _hdf5.floats(paths, path) for path in paths},
+        paths={path: _hdf5.floats(paths, path) for path in _hdf5.names(paths)},
         defining=tuple(_names(group, "defining")),
         distances={
             point: _hdf5.number_attribute(points[point], "distance")
-            for point in points
-            if "distance" in points[point].attrs
+            for point in places
+            if _hdf5.has_attribute(points[point], "distance")
         },
         note=_hdf5.text_attribute(group, "note"),
-        unit=_hdf5.text_attribute(group, "unit") if "unit" in group.attrs else DISTANCE,
+        unit=_hdf5.text_attribute(group, "unit") if _hdf5.has_attribute(group, "unit") else DISTANCE,
     )
 
 
@@ -126,10 +126,10 @@ def read_minimum(parent: h5py.Group, name: str) -> MinimumRecord:
         name=name,
         optimizer=_hdf5.text_attribute(group, "optimizer"),
         settings=read_json(group, "settings"),
-        epochs={column: _hdf5.floats(columns, column) for column in columns},
+        epochs={column: _hdf5.floats(columns, column) for column in _hdf5.names(columns)},
         layers=_read_layers(_hdf5.subgroup(group, "layers")),
-        final={quantity: _hdf5.number(final, quantity) for quantity in final},
-        checkpoint=_hdf5.text_attribute(group, "checkpoint") if "checkpoint" in group.attrs else None,
+        final={quantity: _hdf5.number(final, quantity) for quantity in _hdf5.names(final)},
+        checkpoint=_hdf5.text_attribute(group, "checkpoint") if _hdf5.has_attribute(group, "checkpoint") else None,
     )
 
 
@@ -142,7 +142,7 @@ def write_verdict(file: h5py.File, verdict: dict[str, Any]) -> None:
 
 
 def read_verdict(file: h5py.File) -> dict[str, Any] | None:
-    if "verdict" not in file:
+    if not _hdf5.has(file, "verdict"):
         return None
     verdict: dict[str, Any] = read_json(_hdf5.subgroup(file, "verdict"), "json")
     return verdict

@@ -3,7 +3,8 @@
 Every save is a whole, closed HDF5 file that replaces the one before (see ``landscape.atomic``), so a reader may open
 it at any time, also after the writer was killed. Layout of format version 1:
 
-    attributes             format, version, name, created, updated; spec and provenance as JSON
+    attributes             format, version, name, created, updated; spec and provenance as JSON; sha256 of every part
+                           as JSON, by which edits are noticed (see ``landscape.digests``; who means them removes it)
     planes/<name>          x, y, done (0 or 1), <split>/loss and <split>/error of shape (len(y), len(x)); points/<point>
                            = (x, y) with its distance from the plane; paths/<path> of shape (n, 2)
     curves/<name>          t, arc, <split>/loss and <split>/error of shape (n,); attributes kind, start, end
@@ -12,6 +13,8 @@ it at any time, also after the writer was killed. Layout of format version 1:
     minima/<name>          epochs (the same columns), layers (name, groups, zero_groups, parameters, zero_parameters),
                            final (one number a quantity); attributes optimizer, settings as JSON, checkpoint
     verdict                attributes kind and sentence for people, json for programs
+
+Behind the HDF5 data is a seal by which damage to any byte is noticed (see ``landscape.seals``).
 """
 
 from __future__ import annotations
@@ -29,10 +32,13 @@ import h5py
 from landscape import _hdf5, _members
 from landscape._checks import check_landscape
 from landscape.atomic import write_atomically
+from landscape.digests import altered, digests
 from landscape.records import MinimumRecord, PathRecord, PlaneRecord
+from landscape.seals import seal
 
 FORMAT: Final = "valleyscope-landscape"
 VERSION: Final = 1
+_DIGESTS: Final = "sha256"
 _images: Final = count()
 
 
@@ -74,6 +80,7 @@ class Landscape:
         image = _image(self)
         with write_atomically(path) as file:
             file.write(image)
+            file.write(seal(image))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Landscape:
@@ -87,13 +94,15 @@ class Landscape:
         try:
             with _hdf5.open_file(path) as file:
                 landscape = _reader(file, path)(file)
+                written = _members.read_json(file, _DIGESTS) if _hdf5.has_attribute(file, _DIGESTS) else None
             check_landscape(landscape)
+            _refuse_altered(landscape, written)
         except (NotALandscape, DamagedLandscape):
             raise
         except _hdf5.Flaw as flaw:
             kind = NotALandscape if "not an HDF5 file" in str(flaw) else DamagedLandscape
             raise kind(f"{os.fspath(path)}: {flaw}") from None
-        except (ValueError, OSError, RuntimeError) as error:
+        except Exception as error:  # whatever a damaged file may lead to
             raise DamagedLandscape(f"{os.fspath(path)}: {error}") from error
         return landscape
 
@@ -110,6 +119,7 @@ def _image(landscape: Landscape) -> bytes:
             file.attrs[name] = getattr(landscape, name)
         _members.write_json(file, "spec", landscape.spec)
         _members.write_json(file, "provenance", landscape.provenance)
+        _members.write_json(file, _DIGESTS, digests(landscape))
         trajectories = file.create_group("trajectory", track_order=True)
         minima = file.create_group("minima", track_order=True)
         for minimum in landscape.minima.values():
@@ -135,7 +145,7 @@ def _reader(file: h5py.File, path: str | os.PathLike[str]) -> Callable[[h5py.Fil
     except _hdf5.Flaw:
         name = ""
     if name != FORMAT:
-        members = ", ".join(sorted(file)[:6]) or "nothing"
+        members = ", ".join(sorted(_hdf5.names(file))[:6]) or "nothing"
         raise NotALandscape(
             f"{os.fspath(path)}: is an HDF5 file of another program (it holds {members}); `valley import` reads "
             "those of loss-landscape"
@@ -151,6 +161,17 @@ def _reader(file: h5py.File, path: str | os.PathLike[str]) -> Callable[[h5py.Fil
     return _READERS[version]
 
 
+def _refuse_altered(landscape: Landscape, written: Any) -> None:
+    """Raise an error that names the first part that is not what was written, as far as the file has digests."""
+    if written is None:
+        return
+    if not isinstance(written, dict):
+        raise _hdf5.Flaw(f"file: its attribute {_DIGESTS!r} is not an object of members and digests")
+    flaw = altered(written, digests(landscape))
+    if flaw is not None:
+        raise _hdf5.Flaw(flaw)
+
+
 def _read_version_1(file: h5py.File) -> Landscape:
     minima = _hdf5.subgroup(file, "minima")
     planes = _hdf5.subgroup(file, "planes")
@@ -159,10 +180,10 @@ def _read_version_1(file: h5py.File) -> Landscape:
         name=_hdf5.text_attribute(file, "name"),
         spec=_members.read_json(file, "spec"),
         provenance=_members.read_json(file, "provenance"),
-        minima={name: _members.read_minimum(minima, name) for name in minima},
-        planes={name: _members.read_plane(planes, name) for name in planes},
-        curves={name: _members.read_path(paths["curves"], name) for name in paths["curves"]},
-        lines={name: _members.read_path(paths["lines"], name) for name in paths["lines"]},
+        minima={name: _members.read_minimum(minima, name) for name in _hdf5.names(minima)},
+        planes={name: _members.read_plane(planes, name) for name in _hdf5.names(planes)},
+        curves={name: _members.read_path(paths["curves"], name) for name in _hdf5.names(paths["curves"])},
+        lines={name: _members.read_path(paths["lines"], name) for name in _hdf5.names(paths["lines"])},
         verdict=_members.read_verdict(file),
         created=_hdf5.text_attribute(file, "created"),
         updated=_hdf5.text_attribute(file, "updated"),
