@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 import zipfile
-import zlib
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -31,18 +30,22 @@ def read_arrays(path: Path) -> dict[str, Floats]:
                 if values is not None:
                     arrays[info.filename.removesuffix(".npy")] = values
             return arrays
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, zlib.error) as error:
+    except Flaw:
+        raise
+    except Exception as error:  # zipfile and the decompressors raise whatever damage leads them to
         raise Flaw(f"is a damaged .npz file ({error})") from None
 
 
 def _read_array(member: IO[bytes], name: str) -> Floats | None:
     try:
         shape, fortran, dtype = _header(member)
-    except ValueError as error:
+    except Exception as error:  # numpy has Python parse the header, which may fail in any way
         raise Flaw(f"{name}: is not an array of numpy ({error})") from None
     if dtype.kind not in "fiub":
         return None
     count = math.prod(shape)
+    if any(length < 0 for length in shape):
+        raise Flaw(f"{name}: has the shape {shape}, with less than no values")
     if count > LARGEST:
         raise Flaw(f"{name}: has {count} values; at most {LARGEST} are read")
     content = member.read(count * dtype.itemsize)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from landscape._checks import check_landscape
-from landscape._hdf5 import Flaw, open_file
+from landscape._hdf5 import Flaw, attribute, has_attribute, open_file
 from landscape.foreign import archive, loss_landscape, mode_connectivity
-from landscape.store import FORMAT, Landscape
+from landscape.store import FORMAT, DamagedLandscape, Landscape, NotALandscape
 
 EXPECTED: Final = (
     "expected plane.npz or curve.npz of dnn-mode-connectivity, a surface .h5 of loss-landscape, or a landscape.h5"
@@ -32,7 +32,8 @@ def import_file(path: str | os.PathLike[str], regularised: bool = False) -> Land
     that were never computed "not done". Files of dnn-mode-connectivity hold the loss with and without the L2 term: the
     one without is taken, or with ``regularised`` the one with it. A landscape.h5 is opened as it is.
 
-    Raises FileNotFoundError or NotImportable, which names the file, what is wrong and what would be right.
+    Raises FileNotFoundError, NotImportable, which names the file, what is wrong and what would be right, or of a
+    landscape.h5 what ``Landscape.open`` raises.
     """
     file = Path(path)
     if not file.is_file():
@@ -46,7 +47,7 @@ def import_file(path: str | os.PathLike[str], regularised: bool = False) -> Land
             landscape = mode_connectivity.read(file, archive.read_arrays(file), regularised)
         elif opening == b"\x89HDF\r\n\x1a\n":
             with open_file(file) as hdf5:
-                ours = hdf5.attrs.get("format") == FORMAT
+                ours = has_attribute(hdf5, "format") and attribute(hdf5, "format") == FORMAT
                 landscape = Landscape(file.stem) if ours else loss_landscape.read(file, hdf5)
             if ours:
                 return Landscape.open(file)
@@ -56,9 +57,9 @@ def import_file(path: str | os.PathLike[str], regularised: bool = False) -> Land
         check_landscape(landscape)
     except Flaw as flaw:
         raise NotImportable(f"{file}: {flaw}; {EXPECTED}") from None
-    except (ValueError, OSError, RuntimeError) as error:
-        if isinstance(error, ValueError) and type(error) is not ValueError:
-            raise
+    except (NotALandscape, DamagedLandscape):
+        raise
+    except Exception as error:  # whatever a damaged file may lead to
         raise NotImportable(f"{file}: {error}; {EXPECTED}") from error
     return landscape
 

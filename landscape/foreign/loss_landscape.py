@@ -3,8 +3,9 @@
 ``xcoordinates`` and, in two dimensions, ``ycoordinates``: steps along the directions of the file named in
 ``dir_file``; ``train_loss`` and ``train_acc`` (percent), sometimes ``test_loss`` and ``test_acc``. The arrays have the
 shape (len(x), len(y)), but their scheduler numbers the points row by row of meshgrid(x, y) and fills the flat array
-in that order: read flat, a row is one value of y. -1 says "not computed yet". Beside a surface may lie the trajectory
-of training, projected on the same directions: <directions>_proj_cos.h5.
+in that order: read flat, a row is one value of y. -1 says "not computed yet"; losses are written before accuracies, so
+a writer that was killed may leave a point with one and not the other. Beside a surface may lie the trajectory of
+training, projected on the same directions: <directions>_proj_cos.h5.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ STEP: Final = "step along the direction"
 
 def read(path: Path, file: h5py.File) -> Landscape:
     """The landscape in an open surface file; a trajectory that lies beside it is read, too."""
-    if "xcoordinates" not in file:
+    if not _hdf5.has(file, "xcoordinates"):
         raise Flaw(_what_else(file))
-    directions = _hdf5.texts(file, "dir_file")[0] if "dir_file" in file else ""
+    directions = _hdf5.texts(file, "dir_file")[0] if _hdf5.has(file, "dir_file") else ""
     x = _hdf5.floats(file, "xcoordinates")
-    y = _hdf5.floats(file, "ycoordinates") if "ycoordinates" in file else None
+    y = _hdf5.floats(file, "ycoordinates") if _hdf5.has(file, "ycoordinates") else None
     for name, axis in (("xcoordinates", x), ("ycoordinates", y)):
         if axis is not None and axis.ndim != 1:
             raise Flaw(f"{name}: has shape {axis.shape}, not one dimension")
@@ -127,11 +128,11 @@ def _values(file: h5py.File, shape: tuple[int, ...]) -> dict[str, tuple[Floats, 
     """Loss, error and what is computed of each split, a row one value of y."""
     found = {}
     for split in SPLITS:
-        if f"{split}_loss" not in file:
+        if not _hdf5.has(file, f"{split}_loss"):
             continue
         loss = _flat(file, f"{split}_loss", shape)
-        accuracy = _flat(file, f"{split}_acc", shape) if f"{split}_acc" in file else None
-        done = ~(loss < 0)
+        accuracy = _flat(file, f"{split}_acc", shape) if _hdf5.has(file, f"{split}_acc") else None
+        done = ~(loss < 0) if accuracy is None else ~((loss < 0) | (accuracy < 0))
         if not done.any():
             continue
         # A loss that is NaN has been computed: the network diverged there.
@@ -139,7 +140,8 @@ def _values(file: h5py.File, shape: tuple[int, ...]) -> dict[str, tuple[Floats, 
         error = np.full(shape, np.nan) if accuracy is None else np.where(done, error_of(100.0 - accuracy), np.nan)
         found[split] = loss, error, done
     if not found:
-        raise Flaw(_what_else(file) if "train_loss" not in file else "train_loss: none of its points is computed yet")
+        started = _hdf5.has(file, "train_loss")
+        raise Flaw("train_loss: none of its points is computed yet" if started else _what_else(file))
     return found
 
 
@@ -166,11 +168,11 @@ def _trajectory_beside(path: Path) -> Floats | None:
 
 def _what_else(file: h5py.File) -> str:
     """What a file is that has no surface."""
-    if "xdirection" in file:
+    if _hdf5.has(file, "xdirection"):
         return "holds directions of loss-landscape (xdirection); import the surface that was computed along them"
-    if "proj_xcoord" in file:
+    if _hdf5.has(file, "proj_xcoord"):
         return "holds a projected trajectory of loss-landscape (proj_xcoord); import the surface beside it"
-    if "max_eig" in file:
+    if _hdf5.has(file, "max_eig"):
         return "holds eigenvalues of loss-landscape (max_eig) and no train_loss"
-    found = ", ".join(sorted(file)[:8]) or "nothing"
+    found = ", ".join(sorted(_hdf5.names(file))[:8]) or "nothing"
     return f"is an HDF5 file without xcoordinates and train_loss; it holds {found}"

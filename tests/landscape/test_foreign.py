@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import random
 import re
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import numpy as np
 import pytest
 
 from landscape.foreign import NotImportable, import_file
-from landscape.store import DamagedLandscape, Landscape
+from landscape.store import DamagedLandscape, Landscape, NotALandscape
 from tests.landscape import cases
 
 PENALTY = 0.5
@@ -197,6 +199,19 @@ def test_points_that_were_not_computed_are_not_done(tmp_path: Path) -> None:
     assert np.isnan(plane.splits["train"].loss[~plane.done]).all()
 
 
+def test_a_point_with_a_loss_and_no_accuracy_is_not_done(tmp_path: Path) -> None:
+    """Their writer was killed after it had saved the losses."""
+    path = tmp_path / "surface.h5"
+    li_surface(path, 5, 4, unfinished=7)
+    with h5py.File(path, "r+") as file:
+        losses = file["train_loss"][()]
+        losses.ravel()[13] = 0.7
+        file["train_loss"][:] = losses
+    plane = import_file(path).planes["surface"]
+    assert plane.done.sum() == 13
+    assert np.isnan(plane.splits["train"].loss.ravel()[13])
+
+
 def test_split_that_is_less_far_has_its_own_plane(tmp_path: Path) -> None:
     path = tmp_path / "surface.h5"
     li_surface(path, 5, 4, splits=("train", "test"))
@@ -288,6 +303,17 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:2000])
 
 
+def with_header(shape: str) -> Callable[[Path], None]:
+    """A .npz file whose only array has this shape in its header."""
+
+    def write(path: Path) -> None:
+        header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("grid.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(80))
+
+    return write
+
+
 GRID = GaripovPlane().arrays
 X = np.linspace(-1, 1, 5)
 REFUSED: dict[str, Callable[[Path], Any]] = {
@@ -297,6 +323,9 @@ REFUSED: dict[str, Callable[[Path], Any]] = {
     "but no arrays of numbers": pickled,
     "grid.npy: has 1000000000 values": lying,
     "is a damaged .npz file": cut,
+    "grid.npy: is not an array of numpy (": with_header("(7, 5"),
+    "grid.npy: is not an array of numpy": with_header("('''7,)"),
+    "grid.npy: has the shape (-2,)": with_header("(-2,)"),
     "grid: has shape (7, 5), not (points, points, 2)": npz(**{**GRID, "grid": GRID["grid"][..., 0]}),
     "the coordinates form no rectangular grid": npz(**{**GRID, "grid": GRID["grid"].transpose(1, 0, 2)}),
     "tr_nll: has shape (5, 7), the grid or curve has (7, 5)": npz(**{**GRID, "tr_nll": GRID["tr_nll"].T}),
@@ -328,6 +357,25 @@ def test_surface_without_accuracies_is_read(tmp_path: Path) -> None:
     grid = import_file(tmp_path / "surface.h5").planes["surface"].splits["train"]
     assert np.isnan(grid.error).all()
     assert (grid.loss == 1).all()
+
+
+def test_a_changed_byte_of_an_archive_leads_to_no_other_error(tmp_path: Path) -> None:
+    content, path = GaripovPlane(3, 3).save(tmp_path).read_bytes(), tmp_path / "file"
+    draw = random.Random(0)
+    for place in draw.sample(range(len(content)), 400):
+        path.write_bytes(content[:place] + bytes([content[place] ^ draw.randrange(1, 256)]) + content[place + 1 :])
+        with suppress(NotImportable):
+            import_file(path)
+
+
+def test_names_that_are_no_text_are_damage(tmp_path: Path) -> None:
+    path = tmp_path / "surface.h5"
+    hdf5(first=X, second=X)(path)
+    path.write_bytes(path.read_bytes().replace(b"second", b"\xff\xfecond"))
+    with pytest.raises(NotImportable, match="without xcoordinates and train_loss; it holds"):
+        import_file(path)
+    with pytest.raises(NotALandscape, match="is an HDF5 file of another program"):
+        Landscape.open(path)
 
 
 def test_damaged_and_absent_files_are_named(tmp_path: Path) -> None:
