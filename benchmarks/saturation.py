@@ -30,6 +30,7 @@ from dbos._utils import generate_uuid
 from app.experiments.plan import Kind, Task
 from app.experiments.spec import Spec
 from app.runners import jobs as jobs_module
+from app.runners.conductor import look_seconds
 from app.runners.jobs import GENERATION, GPU, Jobs, task_job
 from app.runners.roster import process_ids
 from app.storage.catalogue import Catalogue
@@ -77,6 +78,18 @@ class Load:
     def tasks(self) -> float:
         return self.workers / self.task_seconds if self.busy else 0.0
 
+    @property
+    def looks(self) -> float:
+        """Of conductors whose task runs, which report as well; half of those that are conducted have one."""
+        conducted = jobs_module.conducted_at_once(self.workers)
+        return self.workers / look_seconds(conducted) if self.busy else 0.0
+
+    @property
+    def waiting_looks(self) -> float:
+        """Of conductors whose task waits for a worker."""
+        conducted = jobs_module.conducted_at_once(self.workers)
+        return (conducted - self.workers) / max(5.0, look_seconds(conducted)) if self.busy else 0.0
+
     def core(self, costs: Costs) -> float:
         """The share of one core."""
         running = self.workers if self.busy else 0
@@ -85,15 +98,14 @@ class Load:
             + self.polls * (costs.busy_poll if self.busy else costs.poll)
             + running * (2.5 * costs.wanted)
             + self.tasks * costs.task
-            # Experiments with a running task look and report once a second, those that wait look every five.
-            + running * (1.0 * costs.look + 1.0 * costs.report + 0.2 * costs.look)
+            + self.looks * (costs.look + costs.report)
+            + self.waiting_looks * costs.look
         )
         return milliseconds / 1000
 
     def locked(self, costs: Costs) -> float:
         """The share of time in which the lock of the events is held: ends of tasks, and reports."""
-        running = self.workers if self.busy else 0
-        return (2 * self.tasks + running) * costs.lock / 1000
+        return (2 * self.tasks + self.looks) * costs.lock / 1000
 
     @property
     def connections(self) -> int:

@@ -35,9 +35,10 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_REPORT_SECONDS = 1.0
 _LOOK_SECONDS = 1.0
 _IDLE_LOOK_SECONDS = 5.0
+_LONGEST_LOOK_SECONDS = 10.0
+_LOOKS_A_SECOND = 10.0  # of all conductors of a process together: each costs Postgres, and this process, milliseconds
 _SEARCH_SECONDS = 10.0
 _BUSY_PATIENCE = 10.0
 _DRAIN_PATIENCE = 10.0
@@ -62,11 +63,20 @@ class Stage:
     jobs: Jobs
     pump: Pump
     process: str
+    conducted: Callable[[], int]
     directory: Callable[[str], Path]
     store: Store
     stopping: threading.Event
     call_workers: Callable[[], None]
     press: Press
+
+
+def look_seconds(conducted: int) -> float:
+    """How long a conductor waits before it looks around and reports, where so many are at work in its process.
+
+    Nothing waits for it: whatever changes what is to be done is an event, and an event wakes it.
+    """
+    return min(max(_LOOK_SECONDS, conducted / _LOOKS_A_SECOND), _LONGEST_LOOK_SECONDS)
 
 
 def conduct(stage: Stage, experiment: str, run: int) -> None:
@@ -234,7 +244,8 @@ class Conductor:
 
     def _wait(self) -> None:
         """Until a task has ended, or it is time to look around: seldom while all tasks wait for a worker."""
-        deadline = time.monotonic() + (_IDLE_LOOK_SECONDS if self._idle else _LOOK_SECONDS)
+        pause = look_seconds(self._stage.conducted())
+        deadline = time.monotonic() + (max(_IDLE_LOOK_SECONDS, pause) if self._idle else pause)
         while (left := deadline - time.monotonic()) > 0 and not self._stage.stopping.is_set():
             found = self._stage.pump.wait(self._row.id, self._seen, min(left, _LOOK_SECONDS))
             if found:
@@ -243,7 +254,7 @@ class Conductor:
                     return
 
     def _report(self, meter: Meter, under_way: dict[str, float]) -> None:
-        if time.monotonic() - self._reported < _REPORT_SECONDS:
+        if time.monotonic() - self._reported < look_seconds(self._stage.conducted()):
             return
         self._reported = time.monotonic()
         share = meter.share(self._done, under_way)

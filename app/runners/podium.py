@@ -56,6 +56,7 @@ class Podium:
             jobs=self.jobs,
             pump=pump,
             process=member.id,
+            conducted=lambda: len(self._conducting),
             directory=directory,
             store=store,
             stopping=self.stopping,
