@@ -25,6 +25,7 @@ from training.models import build_model
         ("mlp", {}, (1, 8, 8), 60),
         ("vgg16", {}, (3, 32, 32), 12),
         ("vgg16_bn", {"width": 8}, (3, 32, 32), 40),
+        ("vgg16_bn", {}, (3, 32, 32), 10),
         ("resnet56", {}, (3, 32, 32), 30),
         ("wrn28x10", {"depth": 10, "widen": 1}, (3, 32, 32), 30),
     ],

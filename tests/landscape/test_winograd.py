@@ -93,7 +93,7 @@ def found_in(*layers: nn.Module, shape: tuple[int, ...] = (64, 8, 8)) -> list[nn
 
 def test_wide_layers_on_small_images_gain() -> None:
     layer = nn.Conv2d(128, 128, 3, padding=1)
-    assert way_of(layer, 8, 8).gain(128, 128) > 45
+    assert way_of(layer, 8, 8).gain(128, 128) > 40
     assert found_in(layer) == [layer]
     assert found_in(same := nn.Conv2d(128, 128, 5, padding="same")) == [same]
     assert found_in(valid := nn.Conv2d(128, 128, 3, padding="valid"), shape=(64, 10, 10)) == [valid]
