@@ -11,12 +11,14 @@ SECRETS ?= secrets
 
 setup: $(READY)
 
-# The program first: while pip looks for versions of the tools that suit each other, it would try other builds of torch.
+# One after the other: asked for all at once, pip looks for versions of the two libraries of S3 that suit each other among
+# other builds of torch and ancient versions of everything else.
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Valleyscope needs Python 3.11 or newer; call make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[stores]'
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
