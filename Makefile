@@ -17,8 +17,8 @@ $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Valleyscope needs Python 3.11 or newer; call make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --group stores
 	$(BIN)/python -m pip install --quiet --editable .
-	$(BIN)/python -m pip install --quiet --editable '.[stores]'
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
