@@ -168,7 +168,7 @@ def test_curl_and_python_submit_what_is_on_screen(server: Server, open_page: Any
 @pytest.fixture
 def checkpoint(server: Server, finished: str, tmp_path: Path) -> Path:
     """Weights of the finished experiment's sgd, as a file of one's own."""
-    target = tmp_path / "mine.safetensors"
+    target = tmp_path / "dropped.safetensors"
     server.client.download(finished, "sgd.safetensors", target)
     return target
 
@@ -189,15 +189,15 @@ def test_a_checkpoint_is_uploaded_by_drag_and_drop_and_becomes_a_minimum(
         [data, checkpoint.name],
     )
     page.locator(".drop").dispatch_event("drop", {"dataTransfer": transfer})
-    expect(page.locator(".checkpoints")).to_contain_text("mine")
-    (kept,) = [item for item in server.client.get("/api/checkpoints")["items"] if item["name"] == "mine"]
+    expect(page.locator(".checkpoints")).to_contain_text("dropped")
+    (kept,) = [item for item in server.client.get("/api/checkpoints")["items"] if item["name"] == "dropped"]
     assert kept["size"] == len(data)
-    expect(field(page, "minima.mine.checkpoint").locator("select")).to_have_value(kept["id"])
-    assert spec_on_screen(page)["minima"]["mine"] == {"checkpoint": kept["id"]}
-    page.get_by_role("button", name="Delete mine").click()
+    expect(field(page, "minima.dropped.checkpoint").locator("select")).to_have_value(kept["id"])
+    assert spec_on_screen(page)["minima"]["dropped"] == {"checkpoint": kept["id"]}
+    page.get_by_role("button", name="Delete dropped").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(page.locator(".checkpoints")).not_to_contain_text("mine")
-    expect(field(page, "minima.mine.checkpoint").locator(".wrong")).to_contain_text(kept["id"])
+    expect(page.locator(".checkpoints")).not_to_contain_text("dropped")
+    expect(field(page, "minima.dropped.checkpoint").locator(".wrong")).to_contain_text(kept["id"])
 
 
 def test_a_file_that_misses_the_place_of_dropping_does_not_take_the_page_away(server: Server, open_page: Any) -> None:
