@@ -55,10 +55,10 @@ def checked_resolution(resolution: int | tuple[int, int]) -> tuple[int, int]:
     if len(pair) != 2 or any(isinstance(number, bool) or not isinstance(number, Integral) for number in pair):
         raise ValueError(f"resolution is {resolution!r}; give one whole number or a pair (columns, rows)")
     for number in pair:
-        if not SMALLEST_RESOLUTION <= number <= LARGEST_RESOLUTION:
-            raise ValueError(
-                f"resolution is {resolution}; a grid needs {SMALLEST_RESOLUTION} to {LARGEST_RESOLUTION} points a side"
-            )
+        if number < SMALLEST_RESOLUTION:
+            raise ValueError(f"resolution is {resolution}; a grid needs {SMALLEST_RESOLUTION} or more points a side")
+        if number > LARGEST_RESOLUTION:
+            raise ValueError(f"resolution is {resolution}; a grid has at most {LARGEST_RESOLUTION} points a side")
     return int(pair[0]), int(pair[1])
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from landscape._checks import check_split
+from landscape.buffers import with_buffers
 from landscape.curves import Curve
 from landscape.curves import line as straight
 from landscape.evaluation import BatchNorm, Evaluator
@@ -39,11 +40,12 @@ def compare(
 ) -> Landscape:
     """Do the first two of these networks lie in one basin? The third, if there is one, is the control.
 
-    ``minima`` are state dicts or flat vectors of ``model`` by name, ``data`` has the split ``train`` and may have
-    others; a single pair (x, y) is ``train``. Further options, such as ``epochs``, ``lr`` or ``batch_size``, go to
-    ``fit_curve``. The result has the surface on the plane through the first two and the bend between them, that on the
-    plane of the first three, profiles of all straight lines and fitted curves, and the verdict; save it, or hand it to
-    ``write_report``.
+    ``minima`` are state dicts or flat vectors of ``model`` by name; buffers of the state dicts have to agree, but for
+    the statistics of BatchNorm, which are taken anew unless ``batch_norm`` is ``frozen``. ``data`` has the split
+    ``train`` and may have others; a single pair (x, y) is ``train``. Further options, such as ``epochs``, ``lr`` or
+    ``batch_size``, go to ``fit_curve``. The result has the surface on the plane through the first two and the bend
+    between them, that on the plane of the first three, profiles of all straight lines and fitted curves, and the
+    verdict; save it, or hand it to ``write_report``.
     """
     if not 2 <= len(minima) <= 3:
         raise ValueError(f"minima has {len(minima)} networks; give two, and a third as the control")
@@ -55,6 +57,7 @@ def compare(
     for split in data:
         check_split("data", split)
     vectors = {key: as_vector(model, weights, key) for key, weights in minima.items()}
+    model = with_buffers(model, minima, statistics=batch_norm == "frozen")
     first, second, *rest = vectors
     evaluator = Evaluator(model, data, batch_norm=batch_norm)
     curves = {

@@ -46,6 +46,7 @@ class Evaluator:
     ``frozen``, those that the model has. Population statistics need memory, which ``memory_limit`` bounds, in bytes
     (default: half of the machine's).
 
+    Points are combined in the data type of the network; a network in half precision is exact to that precision only.
     A result has the same bits whichever points and splits it is computed together with. It depends, by rounding only,
     on ``block``, the number of samples that pass through the network at a time, and on the number of threads.
     """
@@ -87,11 +88,12 @@ class Evaluator:
             network = graph
         refuse_unknown_classes({name: split.y for name, split in self.splits.items()}, trial.output.shape[1])
         self.block = block or block_size(trial, self._bound.weights.nbytes)
-        self._layers = find_winograd_layers(network, trial) if swift else []
-        self._bound.release(layer.weight for layer in self._layers if is_private(layer.weight, network))
         layers = batch_norms(network)
+        by_blocks = not layers or batch_norm == "frozen"
+        self._layers = find_winograd_layers(network, trial, reuse=by_blocks) if swift else []
+        self._bound.release(layer.weight for layer in self._layers if is_private(layer.weight, network))
         self._sweep: Sweep
-        if not layers or batch_norm == "frozen":
+        if by_blocks:
             refuse_without_averages(layers, batch_norm)
             self._sweep = BlockSweep(network, self.block, trial)
             return

@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from landscape.binding import BoundNetwork
+from landscape.buffers import with_buffers
 from landscape.cancellation import CancelCheck, Cancelled, stop_if
 from landscape.curves import Curve, Line, curve_class
 from landscape.descent import BendDescent
@@ -117,7 +118,8 @@ def fit_curve(
     """A curve from ``start`` to ``end`` (state dicts or flat vectors) along which the loss on (x, y) is low.
 
     ``data`` is the pair (x, y), or maps splits to pairs, of which ``train`` is taken. Any network that maps x to class
-    scores will do; it is copied, and its copy runs in training mode (BatchNorm uses the statistics of the batch). The
+    scores will do; it is copied, and its copy runs in training mode (BatchNorm uses the statistics of the batch). All
+    of its parameters move, also those that it has frozen; other buffers of the state dicts have to agree. The
     penalty of ``weight_decay`` is (weight_decay / 2) |w(t)|^2. Batches are as equal in size as they can be, at most
     ``batch_size``. The learning rate is ``lr * schedule(share done)``.
 
@@ -128,6 +130,7 @@ def fit_curve(
     """
     settings = FittingSettings(kind, bends, epochs, batch_size, lr, momentum, weight_decay, seed)
     pair = _pair(data)
+    model = with_buffers(model, {"start": start, "end": end}, statistics=False)
     path = None if state_path is None else Path(state_path)
     # The whole fit is one sequence of steps, so a state is one number and the tensors that the steps change.
     with _gradients_and_own_randomness(model):
@@ -203,7 +206,7 @@ class CurveFit:
             x = self.augment(x, torch.Generator().manual_seed(noise))
         self._seed_layers(noise)
         self.descent.move_to(coefficients)
-        loss = F.cross_entropy(self.bound.network(x), y)
+        loss = F.cross_entropy(self._scores(x), y)
         value = loss.item()
         if not math.isfinite(value):
             raise Diverged(
@@ -213,6 +216,19 @@ class CurveFit:
         loss.backward()  # type: ignore[no-untyped-call]
         self.descent.step(coefficients, self.bound.take_gradients(), rate)
         return FittingProgress(epoch, self.settings.epochs, step, self.steps, t, value, rate)
+
+    def _scores(self, x: Tensor) -> Tensor:
+        """The output of the network in training mode, where BatchNorm may have too little to go by."""
+        try:
+            output: Tensor = self.bound.network(x)
+        except ValueError as error:
+            if len(x) == 1 and "more than 1 value per channel" in str(error):
+                raise ValueError(
+                    f"batch_size={self.settings.batch_size} makes batches of one sample of {len(self.x)}, in which "
+                    "BatchNorm finds no statistics; choose one that leaves two or more in each"
+                ) from error
+            raise
+        return output
 
     def curve(self) -> Curve:
         """The curve as it is now; its ends are the minima bit by bit."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
+from torch.nn.modules import module as modules
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from landscape.layouts import copying_method
@@ -69,9 +70,18 @@ def module_of(graph: fx.GraphModule, node: fx.Node) -> nn.Module | None:
     return graph.get_submodule(str(node.target)) if node.op == "call_module" else None
 
 
-def is_hooked(module: nn.Module) -> bool:
-    """Whether a module has hooks that run with its forward pass, and may change what it does."""
-    return bool(module._forward_hooks or module._forward_pre_hooks)
+def is_altered(module: nn.Module) -> bool:
+    """Whether a module may do something else than its class: by hooks, its own or those of all modules, or because its
+    forward pass was replaced by another than ours.
+    """
+    hooks = (
+        module._forward_hooks,
+        module._forward_pre_hooks,
+        modules._global_forward_hooks,
+        modules._global_forward_pre_hooks,
+    )
+    forward = vars(module).get("forward")
+    return any(hooks) or (forward is not None and not getattr(forward, "stands_in", False))
 
 
 def is_private(parameter: nn.Parameter, network: nn.Module) -> bool:
@@ -83,7 +93,7 @@ def is_private(parameter: nn.Parameter, network: nn.Module) -> bool:
         return False
     for node in network.graph.nodes:
         module = module_of(network, node)
-        if module is not None and (is_hooked(module) or not type(module).__module__.startswith("torch.nn.modules.")):
+        if module is not None and (is_altered(module) or not type(module).__module__.startswith("torch.nn.modules.")):
             return False
         if node.op == "get_attr" and operator.attrgetter(str(node.target))(network) is parameter:
             return False

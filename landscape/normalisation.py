@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from landscape.graphs import is_hooked
+from landscape.graphs import is_altered
 from landscape.moments import Moments
 
 Normalise = Callable[..., Tensor]
@@ -18,7 +18,7 @@ Normalise = Callable[..., Tensor]
 
 def is_plain(layer: _BatchNorm) -> bool:
     """Whether a layer does what torch's own do and nothing else."""
-    return type(layer).forward in (_BatchNorm.forward, nn.SyncBatchNorm.forward) and not is_hooked(layer)
+    return type(layer).forward in (_BatchNorm.forward, nn.SyncBatchNorm.forward) and not is_altered(layer)
 
 
 def plain(layer: _BatchNorm, moments: Moments, dtype: torch.dtype) -> Normalise:

@@ -28,7 +28,7 @@ from landscape.orthogonal import (
     rounding_noise,
 )
 from landscape.products import chunks, dot, norm
-from landscape.vectors import Weights, as_vector, refuse_unless_finite
+from landscape.vectors import Weights, as_vector, flat_tensor, refuse_unless_finite
 
 Floats = NDArray[np.float64]
 Coordinates = tuple[float, float]
@@ -148,7 +148,7 @@ class Plane:
     @classmethod
     def principal(
         cls,
-        snapshots: Tensor | Sequence[Tensor],
+        snapshots: Vector | Sequence[Vector],
         *,
         names: Mapping[str, int] | None = None,
         complete: Literal["random"] | None = None,
@@ -160,7 +160,11 @@ class Plane:
         snapshots by their index (default: ``start`` and ``end``); the trajectory's projection is ``trajectory``.
         """
         _refuse_unless_known(complete)
-        path = (snapshots if isinstance(snapshots, Tensor) else torch.stack(list(snapshots))).detach()
+        taken = [flat_tensor(snapshot, f"snapshot {index}") for index, snapshot in enumerate(snapshots)]
+        shapes = {tuple(snapshot.shape) for snapshot in taken}
+        if len(shapes) > 1:
+            raise ValueError(f"snapshots have the shapes {sorted(shapes)}; they are flat vectors of one length")
+        path = torch.stack(taken) if taken else torch.empty(0, 0)
         if path.dim() != 2 or len(path) < 3:
             raise ValueError(f"snapshots have shape {tuple(path.shape)}; give three or more flat vectors as [n, D]")
         for index, snapshot in enumerate(path):
@@ -225,7 +229,7 @@ class Plane:
         return _project(self.origin, [self.u, self.v], tensors)
 
     def _tensor(self, vector: Vector) -> Tensor:
-        return torch.as_tensor(vector, device=self.origin.device).detach()
+        return flat_tensor(vector, "the vector").to(self.origin.device)
 
     def trace(self, curve: Curve, t: ArrayLike) -> Floats:
         """The curve projected on the plane at values of t: [n, 2]; linear, so its control points suffice."""
@@ -270,7 +274,7 @@ def _three_vectors(points: Sequence[Tensor], names: Sequence[str]) -> list[Tenso
     """The three points of a plane as checked flat vectors of one length."""
     if len(names) != 3 or len(set(names)) != 3:
         raise ValueError(f"names are {tuple(names)}; a plane needs three different names, one a point")
-    vectors = [torch.as_tensor(point).detach() for point in points]
+    vectors = [flat_tensor(point, f"point {name!r}") for name, point in zip(names, points, strict=True)]
     shapes = {name: tuple(vector.shape) for name, vector in zip(names, vectors, strict=True)}
     if len(set(shapes.values())) != 1 or vectors[0].dim() != 1:
         raise ValueError(f"the points of a plane are flat vectors of one length, got shapes {shapes}")

@@ -8,12 +8,14 @@ grid, and an array that is NaN everywhere says "this quantity was never recorded
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from landscape.barriers import barrier
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -24,6 +26,7 @@ PATH_KINDS: Final = ("bezier", "polychain", "line", "curve")
 DISTANCE: Final = "distance in weight space"
 TRAJECTORY: Final = "trajectory:"
 
+_CLOSE = 1e-9
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
@@ -118,6 +121,17 @@ class PathRecord:
     splits: dict[str, PathValues]
     note: str = ""
 
+    def barrier(self, split: str) -> float | None:
+        """The barrier between the two ends, t = 0 and t = 1; None where their losses are not all known.
+
+        Lines of other tools may go on beyond the ends, or have no network at one of them.
+        """
+        inside = (self.t >= -_CLOSE) & (self.t <= 1.0 + _CLOSE)
+        losses, t = self.splits[split].loss[inside], self.t[inside]
+        if len(t) < 2 or t[0] > _CLOSE or t[-1] < 1.0 - _CLOSE or np.isnan(losses).any():
+            return None
+        return barrier(losses)
+
 
 @dataclass(frozen=True)
 class LayerRecord:
@@ -150,6 +164,13 @@ class MinimumRecord:
 def recorded(values: Floats) -> bool:
     """Whether the quantity was recorded at all: some value of it is not NaN."""
     return bool(values.size) and not bool(np.isnan(values).all())
+
+
+def error_split(paths: Iterable[PathRecord]) -> str:
+    """The split whose error is shown along paths: test, or train where the test error was never recorded."""
+    paths = list(paths)
+    known = {split for path in paths for split, values in path.splits.items() if recorded(values.error)}
+    return "train" if "train" in known and "test" not in known else "test"
 
 
 def line_name(start: str, end: str) -> str:

@@ -1,7 +1,8 @@
 """Convolution by minimal filtering along the rows of an image: for kernels of 5 x 5.
 
 Inputs d are rows of the image and taps g the rows of a kernel; each product is a matrix product over the columns of the
-kernel and the channels.
+kernel and the channels. The samples lie last in memory: there they fill the lanes of a processor however few the
+filters are, and the columns under a kernel are one stretch of memory, which needs no copy of its own.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from landscape.orders import SAMPLES_LAST, as_images, in_order
 from landscape.toomcook import matrices, outputs_at_once, products
 from landscape.workspace import Workspace, clear_frame
-
-_WORKING_SET = 2_400_000  # bytes; samples pass in groups whose values fit in the cache, or outweigh the weights
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,18 @@ class RowFilter:
     rows: int
     columns: int
     """Of the output."""
+    outputs: int
+    """Rows of the output from one set of products."""
 
+    order = SAMPLES_LAST
     # Multiplications saved for each value that is moved about in memory, from which on it is worth it: measured on
-    # LeNet, where it is.
-    least_gain = 20.0
+    # networks of two layers with 3 to 50 filters.
+    least_gain = 8.0
 
-    @property
-    def outputs(self) -> int:
-        return outputs_at_once(self.rows, self.taps)
+    @classmethod
+    def cheapest(cls, taps: int, padding: int, rows: int, columns: int) -> RowFilter:
+        """With as many outputs at once as need the fewest products."""
+        return cls(taps, padding, rows, columns, outputs_at_once(rows, taps))
 
     @property
     def kernel(self) -> Tensor:
@@ -44,17 +48,16 @@ class RowFilter:
         """Multiplications saved, for a column of the output, for each value moved between the passes."""
         needed = products(self.rows, self.outputs, self.taps)
         saved = channels * filters * self.taps * (self.rows * self.taps - needed)
-        moved = needed * (channels * (1 + 2 * self.taps) + 2 * filters) + 2 * self.rows * filters
+        moved = 2 * needed * (channels + filters) + self.rows * filters
         return saved / moved
 
     def arranged(self, weight: Tensor) -> Tensor:
         """A weight (filters, channels, r, r) with a row for each row of the kernels."""
-        return weight.permute(2, 3, 1, 0).flatten(1).contiguous()
+        return weight.permute(2, 0, 3, 1).flatten(1).contiguous()
 
-    def group(self, channels: int, weights: int) -> int:
-        """Samples that pass at a time, beside weights of so many bytes."""
-        needed = (self.rows + 3) * self.columns * self.taps * channels * 4
-        return max(1, max(_WORKING_SET, weights) // needed)
+    def group(self, channels: int, weights: int) -> int:  # noqa: ARG002
+        """Samples that pass at a time: enough for long matrices."""
+        return 128
 
     def passes(self, workspace: Workspace, samples: int, channels: int, filters: int) -> RowPasses:
         return RowPasses(self, workspace, samples, channels, filters)
@@ -64,43 +67,45 @@ class RowPasses:
     """The passes of a group of so many samples through a workspace."""
 
     def __init__(self, way: RowFilter, workspace: Workspace, samples: int, channels: int, filters: int) -> None:
-        self._filters = filters
         outputs, taps, padding = way.outputs, way.taps, way.padding
         count = outputs + taps - 1
         bands = -(-way.rows // outputs)  # of so many rows of output each; the last may reach beyond the image
         after, _, before = matrices(outputs, taps)
         self._after, self._before = after.float(), before.float()
-        self._rows = way.rows
         height, width = way.rows + taps - 1 - 2 * padding, way.columns + taps - 1 - 2 * padding
         padded = width + 2 * padding
-        # The image row by row, in a frame of zeros; rows combined for each product; their columns side by side with the
-        # r - 1 to the right; products; outputs.
-        framed, self._combined, self._factors, self._products, self._sums = workspace.cut(
-            (bands * outputs + taps - 1, samples, padded, channels),
-            (count, bands, samples * padded * channels),
-            (count, bands * samples * way.columns, taps * channels),
-            (count, bands * samples * way.columns, filters),
-            (outputs, bands * samples * way.columns * filters),
+        # The image in a frame of zeros; rows combined for each product; products; outputs.
+        self._framed, combined, products, sums = workspace.cut(
+            (bands * outputs + taps - 1, padded, channels, samples),
+            (count, bands, padded, channels, samples),
+            (count, bands, way.columns, filters, samples),
+            (bands, outputs, way.columns, filters, samples),
         )
-        self._inside = clear_frame(
-            framed.transpose(1, 2), slice(padding, padding + height), slice(padding, padding + width)
-        )
-        lines = framed.flatten(1)
-        self._bands = [lines[start : start + count] for start in range(0, bands * outputs, outputs)]
-        step = padded * channels
-        self._windows = self._combined.as_strided(
-            (count, bands * samples, way.columns, taps * channels),
-            (bands * samples * step, step, channels, 1),
-            self._combined.storage_offset(),
-        )
-        self._ordered = self._sums.view(outputs, bands, samples, way.columns, filters).permute(2, 1, 0, 3, 4)
+        self._inside = slice(padding, padding + height), slice(padding, padding + width)
+        self._bands = [
+            (self._framed[start : start + count].flatten(1), combined[:, band].flatten(1))
+            for band, start in enumerate(range(0, bands * outputs, outputs))
+        ]
+        self._windows = [
+            [
+                (line.as_strided((way.columns, taps * channels, samples), (channels * samples, samples, 1)), product)
+                for line, product in zip(lines, targets, strict=True)
+            ]
+            for lines, targets in zip(combined, products, strict=True)
+        ]
+        self._bands_back = [(products[:, band].flatten(1), sums[band].flatten(1)) for band in range(bands)]
+        self._output = as_images(sums.flatten(0, 1)[: way.rows], SAMPLES_LAST)
+        self._weights = way.columns, filters, taps * channels
 
-    def convolve(self, images: Tensor, weights: Tensor, bias: Tensor, out: Tensor) -> None:
-        """Convolve images (samples, channels, height, width) into ``out`` (samples, rows, columns, filters)."""
-        self._inside.copy_(images.permute(2, 3, 0, 1))
-        for band, lines in enumerate(self._bands):
-            torch.mm(self._before, lines, out=self._combined[:, band])
-        self._factors.view(self._windows.shape).copy_(self._windows)
-        torch.bmm(self._factors, weights.view(len(weights), -1, self._filters), out=self._products)
-        torch.mm(self._after, self._products.flatten(1), out=self._sums)
-        torch.add(self._ordered.reshape(len(out), -1, *out.shape[2:])[:, : self._rows], bias, out=out)
+    def convolve(self, images: Tensor, weights: Tensor) -> Tensor:
+        """The convolution of images, without bias, in the memory of the workspace."""
+        clear_frame(self._framed, *self._inside).copy_(in_order(images, SAMPLES_LAST))
+        for lines, target in self._bands:
+            torch.mm(self._before, lines, out=target)
+        for weight, pairs in zip(weights, self._windows, strict=True):
+            factor = weight.view(self._weights[1:]).expand(self._weights)
+            for windows, target in pairs:
+                torch.bmm(factor, windows, out=target)
+        for lines, target in self._bands_back:
+            torch.mm(self._after, lines, out=target)
+        return self._output

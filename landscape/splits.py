@@ -50,9 +50,15 @@ class Split:
         return x.contiguous(memory_format=torch.channels_last)
 
     def parts(self, block: int, start: int = 0, stop: int | None = None) -> list[slice]:
-        """Consecutive blocks of samples."""
+        """Consecutive blocks of samples.
+
+        A last one of a single sample goes with the block before it: networks may treat one sample as none.
+        """
         end = len(self) if stop is None else stop
-        return [slice(first, min(first + block, end)) for first in range(start, end, block)]
+        parts = [slice(first, min(first + block, end)) for first in range(start, end, block)]
+        if block > 1 and len(parts) > 1 and parts[-1].stop - parts[-1].start == 1:
+            parts[-2:] = [slice(parts[-2].start, end)]
+        return parts
 
 
 def by_split(data: Data) -> Mapping[str, Pair]:

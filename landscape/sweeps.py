@@ -107,7 +107,8 @@ class BlockSweep:
                 points.move(point)
                 if self._first is not None:
                     self._first.move(points.coefficients[point])
-                logits.append(self._network(x))
+                # A copy: layers may write their next output into the memory of this one.
+                logits.append(self._network(x).clone())
                 advance(len(x))
             tally.add(start, part, torch.stack(logits))
 

@@ -113,6 +113,13 @@ def as_vector(model: nn.Module, weights: Weights, name: str = "weights") -> Tens
     return vector.to(dtype=like.dtype, device=like.device)
 
 
+def flat_tensor(vector: object, name: str) -> Tensor:
+    """A flat vector as a tensor; a state dict is refused with the remedy, since only its model knows the order."""
+    if isinstance(vector, Mapping):
+        raise ValueError(f"{name} is a state dict; give a flat vector: flatten(model, state_dict)")
+    return torch.as_tensor(vector).detach()
+
+
 def _aliases(model: nn.Module) -> dict[str, str]:
     """Every name a parameter goes by, with the first of its names (the one ``named_parameters`` gives)."""
     first = {id(parameter): name for name, parameter in model.named_parameters()}

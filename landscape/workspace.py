@@ -9,16 +9,21 @@ from torch import Tensor
 
 
 class Workspace:
-    """A stretch of float32 that grows to the largest wish. What a user finds in it is what the last one left."""
+    """A stretch of float32 that grows to the largest wish. What a user finds in it is what the last one left.
+
+    ``moves`` counts how often it grew: what was cut before lies elsewhere.
+    """
 
     def __init__(self) -> None:
-        self._memory = torch.empty(0)
+        self.moves = 0
+        self._memory = torch.empty(0, dtype=torch.float32)
 
     def cut(self, *shapes: tuple[int, ...]) -> list[Tensor]:
-        """Tensors of these shapes side by side, until the next call."""
+        """Tensors of these shapes side by side, from the start: in the same place for everyone who asks."""
         sizes = [math.prod(shape) for shape in shapes]
         if sum(sizes) > len(self._memory):
-            self._memory = torch.empty(sum(sizes))
+            self._memory = torch.empty(sum(sizes), dtype=torch.float32)
+            self.moves += 1
         parts = torch.split(self._memory[: sum(sizes)], sizes)
         return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
 

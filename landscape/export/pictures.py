@@ -26,7 +26,7 @@ from landscape.figures.labels import labels_of, shown_points
 from landscape.figures.profile import path_label, path_style
 from landscape.figures.sampling import coarse_lattice, is_bend, spread, straight_lines
 from landscape.figures.scale import Quantity
-from landscape.records import TRAJECTORY, PathRecord, PlaneRecord, recorded
+from landscape.records import TRAJECTORY, PathRecord, PlaneRecord, error_split, recorded
 from landscape.store import Landscape
 
 Format = Literal["png", "svg"]
@@ -88,7 +88,7 @@ def _profile_picture(paths: Sequence[PathRecord], colours: Mapping[str, str]) ->
     figure = Figure(figsize=(4.6, 3.6), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     draw_values(upper, paths, "train", "loss", colours)
-    draw_values(lower, paths, "test", "error", colours)
+    draw_values(lower, paths, error_split(paths), "error", colours)
     upper.set_xlabel("")
     figure.legend(*upper.get_legend_handles_labels(), loc="outside upper left", frameon=False, fontsize=7, ncols=2)
     return figure
@@ -102,7 +102,7 @@ def _paper_picture(plane: PlaneRecord, paths: Sequence[PathRecord], colours: Map
     draw_plane(axes[0, 0], plane, "train", "loss", colours)
     draw_plane(axes[0, 1], plane, "test", "error", colours)
     draw_values(axes[1, 0], paths, "train", "loss", colours)
-    draw_values(axes[1, 1], paths, "test", "error", colours)
+    draw_values(axes[1, 1], paths, error_split(paths), "error", colours)
     figure.legend(
         *axes[1, 0].get_legend_handles_labels(), loc="outside lower center", frameon=False, fontsize=7, ncols=3
     )

@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from landscape import records
 from landscape.colours import colours_of
 from landscape.figures.theme import Theme, axis_title, new_figure
 from landscape.records import Floats, PathRecord, PathValues, recorded
@@ -17,19 +18,20 @@ from landscape.records import Floats, PathRecord, PathValues, recorded
 def profile(
     *paths: PathRecord,
     loss_split: str = "train",
-    error_split: str = "test",
+    error_split: str | None = None,
     log: bool = False,
     theme: Theme = "light",
     colours: Mapping[str, str] | None = None,
 ) -> go.Figure:
     """Loss (above) and error (below) along the paths, on one axis of t.
 
-    A path has the colour of the minimum where it ends. The loss is linear unless ``log``, since a barrier is a
+    The error is that of ``error_split``: by default test, or train where no test error was recorded. A path has the
+    colour of the minimum where it ends. The loss is linear unless ``log``, since a barrier is a
     difference. A value that overflowed is drawn at the top of what did not.
     """
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09, row_heights=[0.58, 0.42])
     new_figure(theme, figure=figure)
-    draw_profile(figure, paths, (loss_split, error_split), log, colours, ("", "2"))
+    draw_profile(figure, paths, (loss_split, error_split or records.error_split(paths)), log, colours, ("", "2"))
     figure.update_layout(
         legend={"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"},
         margin={"t": 16},

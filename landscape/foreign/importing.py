@@ -36,6 +36,8 @@ def import_file(path: str | os.PathLike[str], regularised: bool = False) -> Land
     landscape.h5 what ``Landscape.open`` raises.
     """
     file = Path(path)
+    if file.is_dir():
+        raise NotImportable(f"{file}: is a folder; {EXPECTED}")
     if not file.is_file():
         raise FileNotFoundError(f"{file}: there is no such file")
     if file.stat().st_size > LARGEST_FILE:

@@ -10,6 +10,7 @@ training, projected on the same directions: <directions>_proj_cos.h5.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +37,8 @@ from landscape.store import Landscape
 SPLITS: Final = ("train", "test")
 MODEL: Final = "model"
 STEP: Final = "step along the direction"
+TARGETS: Final = {"model2": (1.0, 0.0), "model3": (0.0, 1.0)}
+_MODEL_FILE = re.compile(r"\.(?:t7|pth|pt|th|tar|ckpt|bin|pkl|safetensors)(?=_|$)")
 
 
 def read(path: Path, file: h5py.File) -> Landscape:
@@ -49,6 +52,10 @@ def read(path: Path, file: h5py.File) -> Landscape:
         if axis is not None and axis.ndim != 1:
             raise Flaw(f"{name}: has shape {axis.shape}, not one dimension")
     values = _values(file, x.shape if y is None else (len(y), len(x)))
+    if _falls(x):
+        x, values = x[::-1], _turned(values, -1)
+    if y is not None and _falls(y):
+        y, values = y[::-1], _turned(values, 0)
     source = Path(directions).name or "unknown directions"
     note = f"imported from {path.name}: directions {source}; loss as its writer defines it (cross-entropy by default)"
     landscape = Landscape(name=path.name.removesuffix(".h5"))
@@ -71,8 +78,11 @@ def _add_planes(
     note: str,
 ) -> None:
     """One plane for all splits that are computed at the same points; a split that is less far gets its own."""
-    principal = "PCA_" in directions
-    trajectory = _trajectory_beside(path)
+    # Directions of their PCA are in a folder of that name, and in a file that no others have.
+    principal = "PCA_" in directions or Path(directions).name == "directions.h5"
+    trajectory = _trajectory_beside(path, directions)
+    targets = {name: place for name, place in TARGETS.items() if name in _targets(directions)}
+    points = {MODEL: (0.0, 0.0), **targets}
     for split, (loss, error, done) in values.items():
         same = next((plane for plane in landscape.planes.values() if np.array_equal(plane.done, done)), None)
         if same is not None:
@@ -81,15 +91,15 @@ def _add_planes(
         name = f"surface-{split}" if landscape.planes else "surface"
         landscape.planes[name] = PlaneRecord(
             name=name,
-            kind="principal" if principal else "around",
+            kind="principal" if principal else "through" if targets else "around",
             x=x,
             y=y,
             done=done,
             splits={split: Grid(loss, error)},
-            points={MODEL: (0.0, 0.0)},
+            points=dict(points),
             paths={} if trajectory is None else {TRAJECTORY + MODEL: trajectory},
-            defining=(MODEL,),
-            distances={MODEL: 0.0},
+            defining=tuple(points),
+            distances=dict.fromkeys(points, 0.0),
             note=note,
             unit=DISTANCE if principal else STEP,
         )
@@ -102,7 +112,7 @@ def _add_line(
     done = np.logical_and.reduce([mask for *_, mask in values.values()])
     if done.sum() < 2:
         raise Flaw("train_loss: fewer than two of its points are computed")
-    random = "xnorm=" in directions or "xignore=" in directions
+    random = "model2" not in _targets(directions)
     end = "direction" if random else "model2"
     if not done.all():
         note += f"; {int((~done).sum())} of {len(done)} points are not computed and left out"
@@ -152,14 +162,47 @@ def _flat(file: h5py.File, name: str, shape: tuple[int, ...]) -> Floats:
     return values.reshape(shape)
 
 
-def _trajectory_beside(path: Path) -> Floats | None:
-    """The projected trajectory, if its file lies beside the surface under the name their scripts give it."""
+def _targets(directions: str) -> list[str]:
+    """Networks that the directions of a file lead to, by its name.
+
+    A name begins with the files of the model and, if the first direction leads to one, of a second model; then comes
+    ``_weights`` or ``_states``, and in the end the file of a third model, if the second direction leads to one.
+
+    >>> _targets("nets/a.t7_b.t7_weights.h5"), _targets("nets/a.t7_weights_xnorm=filter.h5")
+    (['model2'], [])
+    >>> _targets("nets/a.t7_b.t7_weightsnets/c.t7.h5")
+    ['model2', 'model3']
+    """
+    named = re.fullmatch(r"(.*)_(?:weights|states)(.*?)(?:\.h5)?", directions, re.DOTALL)
+    if named is None:
+        return []
+    first, last = (len(_MODEL_FILE.findall(part)) for part in named.groups())
+    return [name for name, there in (("model2", first > 1), ("model3", last > 0)) if there]
+
+
+def _falls(axis: Floats) -> bool:
+    return len(axis) > 1 and bool((np.diff(axis) < 0).all())
+
+
+def _turned(values: dict[str, tuple[Floats, Floats, Mask]], axis: int) -> dict[str, tuple[Floats, Floats, Mask]]:
+    """The same with an axis the other way round."""
+    return {
+        split: (np.flip(loss, axis), np.flip(error, axis), np.flip(done, axis))
+        for split, (loss, error, done) in values.items()
+    }
+
+
+def _trajectory_beside(path: Path, directions: str) -> Floats | None:
+    """The projected trajectory, if its file lies beside the surface under a name that their scripts give it."""
     stem, bracket, _ = path.name.partition("_[")
-    candidates = [path.with_name(f"{stem}_proj_{method}.h5") for method in ("cos", "lstsq")] if bracket else []
-    for candidate in candidates:
+    stems = dict.fromkeys([*([stem] if bracket else []), *([Path(directions).name] if directions else [])])
+    for candidate in (path.with_name(f"{stem}_proj_{method}.h5") for stem in stems for method in ("cos", "lstsq")):
         if candidate.is_file():
-            with _hdf5.open_file(candidate) as file:
-                x, y = _hdf5.floats(file, "proj_xcoord"), _hdf5.floats(file, "proj_ycoord")
+            try:
+                with _hdf5.open_file(candidate) as file:
+                    x, y = _hdf5.floats(file, "proj_xcoord"), _hdf5.floats(file, "proj_ycoord")
+            except Flaw as flaw:
+                raise Flaw(f"the trajectory beside it, {candidate.name}: {flaw}; move it away to do without") from None
             if x.ndim != 1 or x.shape != y.shape:
                 raise Flaw(f"{candidate.name}: proj_xcoord and proj_ycoord have shapes {x.shape} and {y.shape}")
             return np.column_stack([x, y])
@@ -174,5 +217,7 @@ def _what_else(file: h5py.File) -> str:
         return "holds a projected trajectory of loss-landscape (proj_xcoord); import the surface beside it"
     if _hdf5.has(file, "max_eig"):
         return "holds eigenvalues of loss-landscape (max_eig) and no train_loss"
+    if _hdf5.has(file, "xcoordinates"):
+        return "has coordinates and no train_loss: nothing of the surface is computed yet, or its writer was killed"
     found = ", ".join(sorted(_hdf5.names(file))[:8]) or "nothing"
     return f"is an HDF5 file without xcoordinates and train_loss; it holds {found}"

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from landscape.barriers import barrier as barrier_of
 from landscape.figures.profile import path_label
-from landscape.records import Floats, MinimumRecord, PathRecord, recorded
+from landscape.records import Floats, MinimumRecord, PathRecord, error_split
 from landscape.report.words import MISSING, barrier, loss, moment, percent, text
 from landscape.store import Landscape
 
@@ -39,14 +38,16 @@ def minima_table(landscape: Landscape, colours: Mapping[str, str]) -> str:
 
 def paths_table(paths: Iterable[PathRecord]) -> str:
     """One row a path: its length, barrier, and the range of loss and error along it."""
-    heads = ["path", "length", "barrier", "train loss", "test error"]
+    paths = list(paths)
+    errors = error_split(paths)
+    heads = ["path", "length", "barrier", "train loss", f"{errors} error"]
     rows = [
         [
             text(path_label(path)),
             f"{path.arc[-1]:.3g}",
             barrier(_barrier(path)),
             _range(path, "train", "loss"),
-            _range(path, "test", "error"),
+            _range(path, errors, "error"),
         ]
         for path in paths
     ]
@@ -108,8 +109,7 @@ def _rise(values: Mapping[str, Any] | None) -> str:
 
 
 def _barrier(path: PathRecord) -> float | None:
-    values = path.splits.get("train") or next(iter(path.splits.values()))
-    return barrier_of(values.loss) if recorded(values.loss) else None
+    return path.barrier("train" if "train" in path.splits else next(iter(path.splits)))
 
 
 def _range(path: PathRecord, split: str, quantity: str) -> str:

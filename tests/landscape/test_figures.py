@@ -320,3 +320,12 @@ def test_flat_surfaces_have_a_scale() -> None:
         scale = scale_for(np.full((3, 3), value))
         assert isinstance(scale, Scale)
         assert scale.range[0] < scale.range[1]
+
+
+def test_the_train_error_stands_in_where_there_is_no_other() -> None:
+    line = cases.line("sgd", "control")
+    assert "test" in figures.profile(line).layout.yaxis2.title.text
+    del line.splits["test"]
+    shown = figures.profile(line)
+    assert "train" in shown.layout.yaxis2.title.text
+    assert len([trace for trace in shown.data if trace.yaxis == "y2"]) == 1

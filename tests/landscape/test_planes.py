@@ -232,7 +232,7 @@ def test_range_of_the_caller_is_taken_as_it_is() -> None:
 
 @pytest.mark.parametrize("resolution", [2, 0, -1, (41, 2), 100_000])
 def test_resolution_outside_of_the_sensible_is_refused(resolution: int | tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match="a grid needs 3 to 2001 points a side"):
+    with pytest.raises(ValueError, match=r"a grid (needs 3 or more|has at most 2001) points a side"):
         Plane.through(*three()).axes(resolution)
 
 
@@ -333,3 +333,13 @@ def test_trajectory_in_one_line_is_refused_or_completed() -> None:
     assert "random (seed 9)" in plane.note
     with pytest.raises(ValueError, match="three or more"):
         Plane.principal(path[:2])
+
+
+def test_state_dicts_are_refused_with_the_remedy_and_arrays_are_taken() -> None:
+    states = [nn.Linear(2, 2).state_dict() for _ in range(3)]
+    for make in (lambda: Plane.through(*states), lambda: Plane.principal(states)):
+        with pytest.raises(ValueError, match=r"is a state dict; give a flat vector: flatten\(model, state_dict\)"):
+            make()
+    arrays = [np.eye(4)[index] for index in range(3)]
+    for plane in (Plane.through(*arrays), Plane.principal(arrays), Plane.principal(np.stack(arrays))):
+        assert plane.distance(arrays[1]) == pytest.approx(0.0, abs=1e-6)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as some
 from torch import Tensor, nn
-from torch.nn.functional import conv2d
+from torch.nn.functional import conv2d, max_pool2d
 
+from landscape.orders import CHANNELS_LAST, PIXELS_FIRST, SAMPLES_LAST, Order, empty_images, in_order
 from landscape.toomcook import matrices, outputs_at_once
 from landscape.trial import trial_run
 from landscape.winograd import WinogradConvolution, find_winograd_layers, way_of
 from landscape.workspace import Workspace
+
+ORDERS = [CHANNELS_LAST, PIXELS_FIRST, SAMPLES_LAST, (0, 1, 2, 3)]
 
 
 @pytest.mark.parametrize(("outputs", "taps"), [(2, 3), (4, 3), (2, 5), (4, 5)])
@@ -40,9 +43,11 @@ def littered() -> Workspace:
     width=some.integers(5, 13),
     samples=some.integers(1, 5),
     bias=some.booleans(),
-    together=some.booleans(),
+    given_order=some.sampled_from(ORDERS),
+    order=some.sampled_from(ORDERS),
+    window=some.sampled_from([(1, 1), (2, 2), (1, 3)]),
 )
-def test_any_convolution_is_that_of_torch(
+def test_any_convolution_with_its_pooling_is_that_of_torch(
     channels: int,
     filters: int,
     taps: int,
@@ -51,7 +56,9 @@ def test_any_convolution_is_that_of_torch(
     width: int,
     samples: int,
     bias: bool,
-    together: bool,
+    given_order: Order,
+    order: Order,
+    window: tuple[int, int],
 ) -> None:
     torch.manual_seed(channels + 10 * filters)
     layer = nn.Conv2d(channels, filters, taps, padding=padding, bias=bias)
@@ -59,15 +66,18 @@ def test_any_convolution_is_that_of_torch(
     x = torch.randn(samples, channels, height, width)
     coefficients = [1.0, -0.7, 0.4]
     exact = sum(c * point["weight"].double() for c, point in zip(coefficients, points, strict=True))
-    expected = conv2d(x.double(), exact, layer.bias.double() if layer.bias is not None else None, padding=padding)
-    convolution = WinogradConvolution(layer, littered(), *expected.shape[2:])
+    plain = conv2d(x.double(), exact, layer.bias.double() if layer.bias is not None else None, padding=padding)
+    assume(plain.shape[2] >= window[0] and plain.shape[3] >= window[1])
+    expected = max_pool2d(plain, window)
+    convolution = WinogradConvolution(layer, littered(), *plain.shape[2:])
+    convolution.window, convolution.order = window, order
     convolution.span(points)
     convolution.move(coefficients)
     with torch.inference_mode():
-        found = layer(x if together else x.contiguous(memory_format=torch.channels_last))
+        found = layer(empty_images(x.shape, given_order, x).copy_(x))
     assert found.shape == expected.shape
-    assert found.is_contiguous(memory_format=torch.channels_last)
-    error = (found - expected).norm() / expected.norm()
+    assert in_order(found, order).is_contiguous()
+    error = (found - expected).norm() / plain.norm()
     assert error < 3e-6, float(error)
 
 
@@ -81,6 +91,33 @@ def test_a_sample_has_the_same_bits_in_any_group() -> None:
     with torch.inference_mode():
         torch.testing.assert_close(layer(x)[:7], layer(x[:7]), rtol=1e-5, atol=1e-5)
         torch.testing.assert_close(layer(x), layer(x), rtol=0, atol=0)
+
+
+def test_groups_of_several_sizes_share_a_workspace_that_grows() -> None:
+    torch.manual_seed(0)
+    small, large = nn.Conv2d(3, 4, 5), nn.Conv2d(4, 40, 5, padding=2)
+    workspace = Workspace()
+    for layer, side in ((small, 8), (large, 8)):
+        convolution = WinogradConvolution(layer, workspace, side, side, reuse=True)
+        convolution.span([{"weight": layer.weight.detach()}])
+        convolution.move([1.0])
+    with torch.inference_mode():
+        for samples in (5, 130, 128, 257, 5):
+            x = torch.randn(samples, 3, 12, 12)
+            expected = conv2d(conv2d(x, small.weight, small.bias), large.weight, large.bias, padding=2)
+            torch.testing.assert_close(large(small(x)), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_outputs_are_in_the_same_memory_only_where_that_was_asked_for() -> None:
+    for reuse in (False, True):
+        layer = nn.Conv2d(2, 3, 5)
+        convolution = WinogradConvolution(layer, Workspace(), 4, 4, reuse=reuse)
+        convolution.span([{"weight": layer.weight.detach()}])
+        convolution.move([1.0])
+        with torch.inference_mode():
+            first = layer(torch.ones(2, 2, 8, 8))
+            second = layer(torch.zeros(2, 2, 8, 8))
+        assert torch.equal(first, second) is reuse
 
 
 def found_in(*layers: nn.Module, shape: tuple[int, ...] = (64, 8, 8)) -> list[nn.Module]:
