@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; errors of the user's making are one line, without a traceback."""
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.DEBUG if options.verbose else logging.WARNING, format="%(levelname)s %(message)s")
-    console = Console()
+    console = Console(emoji=False)
     try:
         return int(options.run(options, console))
     except (BadSpec, Busy, ValueError, FileNotFoundError, PermissionError) as error:
@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     serve = commands.add_parser("serve", help="serve the API and the page, with workers on this machine")
     serve.add_argument("--host", metavar="ADDRESS", help="where to listen (default: 127.0.0.1)")
     serve.add_argument("--port", type=int, metavar="N", help="port to listen at, 0 for any free one (default: 8360)")
+    serve.add_argument("--adopt-home", action="store_true", help="take the home, or the store, for the database's own")
     _home_options(serve)
     _machine_options(serve)
     serve.set_defaults(run=_serve)
@@ -142,7 +143,11 @@ def _serve(options: argparse.Namespace, console: Console) -> int:
 
     given = ("host", "port", "home", "database", "store", "workers", "data")
     settings = Settings.load(**{name: getattr(options, name) for name in given})
-    serve(settings, lambda address: console.print(f"Serving at {address}", highlight=False, soft_wrap=True))
+    serve(
+        settings,
+        lambda address: console.print(f"Serving at {address}", highlight=False, soft_wrap=True),
+        adopt_home=options.adopt_home,
+    )
     return 0
 
 
@@ -190,16 +195,9 @@ def _export(options: argparse.Namespace, console: Console) -> int:
 
 
 def _import(options: argparse.Namespace, console: Console) -> int:
-    from landscape.foreign import import_file
-    from landscape.report import write_report
+    from app.commands.importing import import_landscape
 
-    landscape = import_file(options.file)
-    target = options.out or options.file.with_name(f"{options.file.stem}-valley")
-    target.mkdir(parents=True, exist_ok=True)
-    landscape.save(target / "landscape.h5")
-    write_report(landscape, target / "report.html")
-    console.print(f"{target / 'landscape.h5'}\n{target / 'report.html'}", highlight=False, soft_wrap=True)
-    return 0
+    return import_landscape(options.file, options.out, console)
 
 
 def _health(options: argparse.Namespace, console: Console) -> int:

@@ -63,8 +63,10 @@ async function show({ moved = false } = {}) {
       if (current !== mine) return;
       root.replaceChildren();
       root.dataset.view = route.name;
+      const asked = location.search;
       mine.view = await mount(root, { api, store, params: path.match(route.path).groups ?? {}, navigate, theme, announce });
       if (current !== mine) mine.view?.unmount?.();
+      else if (location.search !== asked) mine.view?.update?.(store.get()); // chosen before the view could be told
     } catch (error) {
       if (current !== mine) return;
       root.replaceChildren(element('div.page', {}, element('h1', {}, 'This view cannot be shown'), problem(error)));

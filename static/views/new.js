@@ -84,7 +84,7 @@ export default async function mount(root, { api, store, navigate, announce }) {
     chooser.shown = recipe;
     form.show(copy(values ?? (recipe === 'blank' ? BLANK : (known ?? recipes.items.find((entry) => entry.name === recipes.demo)).spec)));
     settle();
-    await estimate();
+    estimate(); // not waited for: until this view is mounted, nobody tells it that the address has changed
   }
 
   function changed() {

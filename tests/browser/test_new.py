@@ -6,10 +6,12 @@ import json
 import re
 import shlex
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import LONG_PATIENCE, Server
@@ -128,6 +130,22 @@ def test_what_is_typed_stands_in_the_address_and_survives_a_reload(server: Serve
     assert list(spec["minima"]) == ["sgd", "altsdp", "stranger"]
     assert spec["curves"]["contrast"]["to"] == "stranger"
     assert spec["planes"]["basins"]["through"] == ["sgd", "altsdp", "stranger"]
+
+
+def test_a_choice_made_while_the_cost_is_worked_out_counts(server: Server, open_page: Any) -> None:
+    page = open_page(server, "/new?recipe=blank")
+    expect(field(page, "minima.sgd")).to_be_visible()
+    held: list[Any] = []
+    page.route("**/api/estimate", lambda route: held.append(route))
+    page.reload()
+    page.get_by_label("Start from").select_option("digits")
+    expect(field(page, "minima.altsdp")).to_be_visible()
+    page.get_by_label("Start from").select_option("blank")
+    expect(field(page, "minima.altsdp")).to_have_count(0)
+    page.unroute("**/api/estimate")
+    for route in held:
+        with suppress(PlaywrightError):  # the page gave up the question
+            route.continue_()
 
 
 def test_one_can_start_blank_and_add_minima(server: Server, open_page: Any) -> None:
