@@ -12,7 +12,9 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.settings import Settings
-from tests.app.servers import Server
+from app.storage.database import Database
+from app.storage.tables import tasks
+from tests.app.servers import Server, serving
 
 HOUSE = Path(__file__).parents[2]
 RULES: list[dict[str, Any]] = [
@@ -79,3 +81,15 @@ def test_the_scrape_sends_the_key_from_a_file() -> None:
     assert job["metrics_path"] == "/metrics"
     assert list(job["http_headers"]["X-API-Key"]) == ["files"]
     assert job["static_configs"] == [{"targets": ["api:8360"]}]
+
+
+def test_the_queue_is_counted_to_its_end(tmp_path: Path) -> None:
+    waiting = {"kind": "train", "state": "queued", "priority": 1, "queued": 0.0}
+    waiting |= {"issue": 1, "attempts": 0, "deaths": 0, "share": 0.0, "death_share": 0.0}
+    with serving(tmp_path / "home") as server:
+        database = Database(f"sqlite:///{server.home / 'valley.db'}")
+        with database.write() as connection:
+            rows = [{"experiment": "0" * 16, "task": f"train:{number}"} | waiting for number in range(1234)]
+            connection.execute(tasks.insert(), rows)
+        database.close()
+        assert "valley_queue_tasks 1234.0" in server.client.get("/metrics").text.splitlines()

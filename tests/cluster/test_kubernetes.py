@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import yaml
 from tests.cluster.composefile import HOUSE, Service, read_choices, read_compose
 
 FOLDER = HOUSE / "deploy" / "kubernetes"
-FILES = sorted(FOLDER.glob("*.yaml"))
+BASE: dict[str, Any] = yaml.safe_load((FOLDER / "base" / "kustomization.yaml").read_text())
+OVERLAY: dict[str, Any] = yaml.safe_load((FOLDER / "store" / "kustomization.yaml").read_text())
+FILES = [FOLDER / "base" / name for name in BASE["resources"]]
 OBJECTS: list[dict[str, Any]] = [found for path in FILES for found in yaml.safe_load_all(path.read_text()) if found]
 VERSIONS = ("1.30", "1.37")
 NAMES = ("api", "worker", "worker-gpu", "postgres")
@@ -58,7 +61,9 @@ def test_the_validator_would_see_a_wrong_field() -> None:
 def test_a_workload_is_what_compose_runs(name: str) -> None:
     here, there = container(name), composed(name)
     assert here["image"] == there.definition["image"]
-    assert here["args"] == there.definition["command"]
+    # A pod sees the GPU that it was given; a container of compose sees all of them.
+    given_device = ["worker", "--device", "cuda:0"] if name == "worker-gpu" else there.definition["command"]
+    assert here["args"] == given_device
     assert "command" not in here, "the entry point is the image's"
     given = {key: str(value) for key, value in there.definition["environment"].items()}
     assert environment(name) == given | ({"PGDATA": environment(name)["PGDATA"]} if name == "postgres" else {})
@@ -106,6 +111,50 @@ def test_pods_have_no_privileges_and_limits(name: str) -> None:
 def test_a_gpu_worker_gets_one_gpu_and_a_plain_one_none() -> None:
     assert container("worker-gpu")["resources"]["limits"]["nvidia.com/gpu"] == 1
     assert "nvidia.com/gpu" not in container("worker")["resources"]["limits"]
+
+
+def test_no_manifest_is_left_out_and_images_can_come_from_any_registry() -> None:
+    assert {path.name for path in (FOLDER / "base").glob("*.yaml")} == {*BASE["resources"], "kustomization.yaml"}
+    (image,) = BASE["images"]
+    ours = {container(name)["image"].partition(":")[0] for name in NAMES if name != "postgres"}
+    assert ours == {image["name"]}
+
+
+def applied(patch: list[dict[str, Any]], document: Any) -> Any:
+    """A document after the operations of a JSON patch (RFC 6902) that ours have."""
+    document = copy.deepcopy(document)
+    for step in patch:
+        *path, last = (int(key) if key.isdigit() else key for key in step["path"].strip("/").split("/"))
+        place = document
+        for key in path:
+            place = place[key]
+        assert last in place if isinstance(place, dict) else last < len(place)
+        match step["op"]:
+            case "test":
+                assert place[last] == step["value"]
+            case "replace":
+                place[last] = step["value"]
+            case "remove":
+                del place[last]
+    return document
+
+
+def test_with_a_store_no_pod_needs_a_shared_volume_and_all_need_the_store() -> None:
+    assert OVERLAY["resources"] == ["../base"]
+    deletion, patch = (yaml.safe_load(entry["patch"]) for entry in OVERLAY["patches"])
+    assert (deletion["$patch"], deletion["kind"], deletion["metadata"]["name"]) == (
+        "delete",
+        "PersistentVolumeClaim",
+        "home",
+    )
+    assert OVERLAY["patches"][1]["target"] == {"kind": "Deployment"}
+    for name in ("api", "worker", "worker-gpu"):
+        found = applied(patch, workload(name))
+        kubernetes_validate.validate(found, VERSIONS[-1], strict=True)
+        pod = found["spec"]["template"]["spec"]
+        assert not any("persistentVolumeClaim" in volume for volume in pod["volumes"])
+        assert {mount["name"] for mount in pod["containers"][0]["volumeMounts"]} == {v["name"] for v in pod["volumes"]}
+        assert pod["containers"][0]["envFrom"] == [{"secretRef": {"name": "valleyscope-store"}}]
 
 
 def test_only_the_api_is_open_and_only_our_processes_reach_postgres() -> None:
