@@ -8,10 +8,9 @@ import math
 import re
 import sys
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
-
-from app.settings import Settings
+from typing import Any, Protocol
 
 _CALM_SECONDS = 10.0
 _REMEMBERED = 1000
@@ -57,15 +56,38 @@ class Calm(logging.Filter):
         return True
 
 
-def start_logging(settings: Settings) -> None:
-    """Send the logs of this process to standard error, in the form that the settings ask for."""
+class _Wishes(Protocol):
+    @property
+    def log_level(self) -> str: ...
+
+    @property
+    def log_format(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a process logs, for its children to do the same."""
+
+    log_level: str
+    log_format: str
+
+
+style: Style | None = None
+"""How this process logs; None until it was told."""
+
+
+def start_logging(wishes: _Wishes) -> None:
+    """Send the logs of this process, and Python's warnings, to standard error in the form that is asked for."""
+    global style
+    style = Style(wishes.log_level, wishes.log_format)
     handler = logging.StreamHandler(sys.stderr)
     text = logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S")
-    handler.setFormatter(JsonFormatter() if settings.log_format == "json" else text)
+    handler.setFormatter(JsonFormatter() if style.log_format == "json" else text)
     handler.addFilter(Calm())
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(settings.log_level)
+    root.setLevel(style.log_level)
+    logging.captureWarnings(True)
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "dbos", "alembic"):
         logger = logging.getLogger(name)
         logger.handlers.clear()

@@ -31,7 +31,6 @@ from app.settings import Settings
 from app.storage.catalogue import Unknown, WrongState
 from app.storage.objects import StoreTrouble
 from app.storage.obstacles import obstacle, reason
-from app.storage.uploads import FOLDER
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +46,6 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
 
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
-        await asyncio.to_thread(_sweep, settings.home / FOLDER)
         await asyncio.to_thread(service.start)
         service.observe(wiring.metrics.hear)
         await asyncio.to_thread(wiring.blueprints.prepare)
@@ -94,12 +92,6 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
 def _operation(route: APIRoute) -> str:
     """The operation's id in OpenAPI: the name of its function."""
     return route.name
-
-
-def _sweep(folder: Path) -> None:
-    """Remove uploads that were on their way when the process was killed."""
-    for leftover in folder.glob("*.part"):
-        leftover.unlink(missing_ok=True)
 
 
 def _handle_errors(app: FastAPI) -> None:

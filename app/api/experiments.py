@@ -63,7 +63,8 @@ def submit(submission: Submitted, response: Response, wiring: Wired, idempotency
 
 
 def _make_room(wiring: Wiring) -> None:
-    """Refuse where too many experiments wait or run."""
+    """Refuse where too many experiments wait or run, or their files could not be written."""
+    wiring.readiness.require_home()
     states = wiring.service.count()
     active = sum(states[state] for state in ACTIVE)
     if active >= wiring.settings.max_queue:

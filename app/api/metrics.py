@@ -13,6 +13,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.api.readiness import Readiness
 from app.api.service import Service
 from app.storage.events import EventRow
 
@@ -26,7 +27,7 @@ _DURATIONS = (0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 36_000, 172_800)
 class Metrics:
     """The registry of one service."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, readiness: Readiness) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self.requests = Histogram(
@@ -43,7 +44,7 @@ class Metrics:
         self.points = Counter(
             "valley_grid_points", "Grid points computed; its rate is points a second", registry=self.registry
         )
-        self.registry.register(_Catalogued(service))
+        self.registry.register(_Catalogued(service, readiness))
 
     def hear(self, event: EventRow) -> None:
         """Count the tasks that end, by the events that tell of it."""
@@ -58,21 +59,33 @@ class Metrics:
 
 
 class _Catalogued(Collector):
-    """Asks the catalogue when it is scraped."""
+    """Asks the catalogue, and those who know of disk and store, when it is scraped."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, readiness: Readiness) -> None:
         self._service = service
+        self._readiness = readiness
 
     def describe(self) -> Iterable[Metric]:
         return ()
 
     def collect(self) -> Iterator[Metric]:
+        checks = self._readiness.checks()
+        ready = GaugeMetricFamily("valley_ready", "1 where /readyz has nothing to say against it", labels=("check",))
+        for name, found in checks.items():
+            ready.add_metric((name,), found == "ok")
+        yield ready
+        free = self._readiness.free_bytes()
+        if free is not None:
+            yield GaugeMetricFamily("valley_home_free_bytes", "Room on the disk of the home", value=free)
+        if checks["database"] != "ok":
+            log.warning("metrics without the catalogue: %s", checks["database"])
+            return  # asking once more would take as long again
         try:
-            queue, workers, states = self._service.queue(), self._service.workers(), self._service.count()
+            queue, workers, states = self._service.waiting(), self._service.workers(), self._service.count()
         except SQLAlchemyError as error:
             log.warning("metrics without the catalogue: %s", error)
             return
-        yield GaugeMetricFamily("valley_queue_tasks", "Tasks that wait for a worker", value=len(queue))
+        yield GaugeMetricFamily("valley_queue_tasks", "Tasks that wait for a worker", value=queue)
         alive = GaugeMetricFamily("valley_workers", "Workers that are alive", labels=("device", "state"))
         for (device, state), number in Tally((worker.device, worker.state) for worker in workers).items():
             alive.add_metric((device, state), number)

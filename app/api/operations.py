@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
-from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
 from app.api.documentation import problems
 from app.api.metrics import CONTENT_TYPE
 from app.api.problems import Problem
 from app.api.schemas import Health, Queue, QueuedTask, Ready, Worker, Workers
-from app.api.wiring import Wired, Wiring
-from app.storage.folders import Storage
+from app.api.wiring import Wired
 
 router = APIRouter(tags=["operations"])
 root_router = APIRouter(tags=["operations"])
@@ -40,10 +37,8 @@ async def healthz() -> Any:
 
 @root_router.get("/readyz", response_model=Ready, responses=problems())
 def readyz(wiring: Wired) -> Any:
-    """Whether the service can take work: its database and its store answer, and its home can be written."""
-    checks = {"database": _database(wiring), "home": _home(wiring.settings.home)}
-    if wiring.service.store.remote:
-        checks["store"] = wiring.service.store.trouble() or "ok"
+    """Whether the service can take work: database and store answer, the home is its own and can be written."""
+    checks = wiring.readiness.checks()
     failed = {name: found for name, found in checks.items() if found != "ok"}
     if failed:
         detail = "; ".join(f"{name}: {found}" for name, found in failed.items())
@@ -60,21 +55,5 @@ def readyz(wiring: Wired) -> Any:
     },
 )
 def metrics(wiring: Wired) -> Response:
-    """Queue, workers, tasks, grid points and latencies, in the text format of Prometheus."""
+    """Readiness, queue, workers, tasks, grid points and latencies, in the text format of Prometheus."""
     return Response(wiring.metrics.exposition(), headers={"Content-Type": CONTENT_TYPE})
-
-
-def _database(wiring: Wiring) -> str:
-    try:
-        wiring.service.count()
-    except SQLAlchemyError as error:
-        return str(getattr(error, "orig", error))[:200]
-    return "ok"
-
-
-def _home(home: Path) -> str:
-    try:
-        Storage(home).probe()
-    except OSError as error:
-        return f"{error.strerror or error}"
-    return "ok"

@@ -18,7 +18,6 @@ from app.api.requests import ExperimentId
 from app.api.schemas import Minima, Profile, Surface, Verdict
 from app.api.wiring import Wired
 from app.storage.catalogue import ExperimentRow
-from landscape.barriers import barrier
 from landscape.records import Floats, PathRecord, PlaneRecord
 from landscape.store import Landscape
 
@@ -186,7 +185,10 @@ def _path(path: PathRecord) -> dict[str, Any]:
         "arc": listed(path.arc),
         "loss": {split: listed(loss) for split, loss in losses.items()},
         "error": {split: listed(values.error) for split, values in path.splits.items()},
-        "barrier": {split: None if np.isnan(loss).any() else number(barrier(loss)) for split, loss in losses.items()},
+        "barrier": {
+            split: None if found is None else number(found)
+            for split, found in ((split, path.barrier(split)) for split in path.splits)
+        },
     }
 
 

@@ -25,10 +25,12 @@ from app.storage.database import Database
 from app.storage.events import EventRow, Warned, read_events, warnings_of
 from app.storage.folders import Storage
 from app.storage.hands import Hand, hands_of
+from app.storage.identity import Identity
 from app.storage.ledger import Ledger, QueueRow
 from app.storage.migrations import migrate
 from app.storage.objects import StoreTrouble
 from app.storage.obstacles import reason
+from app.storage.orphans import Orphans
 from app.storage.pump import Pump
 from app.storage.store import open_store
 from landscape.store import DamagedLandscape, Landscape, NotALandscape
@@ -56,17 +58,21 @@ class Service:
         self._catalogue = Catalogue(self._database)
         self._ledger = Ledger(self._database)
         self._checkpoints = Checkpoints(self._database, self._storage, self.store)
+        self.identity = Identity(self._database, self.store)
 
     def start(self) -> None:
         """Take part in the work. Raises what makes that impossible: a folder or a database that cannot be written."""
         self._storage.prepare()
         try:
             self.store.probe()
+            reachable = True
         except StoreTrouble as error:
             log.error("%s; trying again until it does", error)
+            reachable = False
         with self._database.alone("start"):
             migrate(self._database)
-            self._checkpoints.sweep()
+            if reachable:
+                self.identity.settle()
             self._member = Member(self._database, "api", lease_seconds=self._settings.lease_seconds)
             self._pump = Pump(self._database)
             self.podium = Podium(
@@ -84,7 +90,13 @@ class Service:
         self._reaper = Reaper(self._database, jobs, self._member)
         self._reaper.start()
         self._upkeep = Upkeep(
-            self._database, self._catalogue, jobs, self._storage, self.store, lambda: self.podium.experiments
+            self._database,
+            self._catalogue,
+            jobs,
+            self._storage,
+            self.store,
+            lambda: self.podium.experiments,
+            (self.identity.settle_late, Orphans(self._checkpoints, self._storage, self.identity).look),
         )
         self._upkeep.start()
         self.podium.watch()
@@ -205,6 +217,10 @@ class Service:
     def queue(self, limit: int = 1000) -> Queue:
         """Tasks that wait for a worker, the next one first."""
         return self._ledger.queue(limit)
+
+    def waiting(self) -> int:
+        """How many tasks wait for a worker."""
+        return self._ledger.waiting()
 
     def hands(self, experiment: str) -> Hands:
         """The workers that took part in an experiment."""

@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 
 from app.api.admission import Admission
 from app.api.metrics import Metrics
+from app.api.readiness import Readiness
 from app.api.service import Service
 from app.experiments.album import FOLDER as ALBUM
 from app.experiments.album import Album
@@ -28,12 +29,14 @@ class Wiring:
     admission: Admission
     blueprints: Blueprints
     snapshots: Snapshots
+    readiness: Readiness
     metrics: Metrics
     closing: bool = field(default=False)
 
 
 def wire(settings: Settings, service: Service) -> Wiring:
     """Put the parts together; nothing is started yet."""
+    readiness = Readiness(service, settings.home)
     blueprints = Blueprints(settings.data, settings.max_parameters, Album(settings.home / ALBUM))
     return Wiring(
         settings=settings,
@@ -41,7 +44,8 @@ def wire(settings: Settings, service: Service) -> Wiring:
         admission=Admission(settings, blueprints, lambda id: _find_checkpoint(service, id)),
         blueprints=blueprints,
         snapshots=Snapshots(),
-        metrics=Metrics(service),
+        readiness=readiness,
+        metrics=Metrics(service, readiness),
     )
 
 

@@ -1,21 +1,19 @@
-"""`valley doctor`: versions, devices, the data root, and what is missing."""
+"""`valley doctor`: versions, devices, settings, database, home and data, and what is missing."""
 
 from __future__ import annotations
 
 import os
 import platform
 import re
-import shutil
 from importlib.metadata import PackageNotFoundError, requires, version
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from app.commands.premises import examine_premises
 from app.runners.devices import local_devices
 from app.settings import Settings
-from app.storage.folders import Storage
-from app.storage.objects import BadStore, StoreTrouble
-from app.storage.store import open_store
 from training.sources import SOURCES, data_root
 
 
@@ -25,9 +23,9 @@ def examine(settings: Settings, console: Console) -> int:
     console.print(_facts(settings, problems))
     console.print(_settings(settings))
     console.print(_datasets(settings))
-    _store(settings, problems)
+    console.print(examine_premises(settings, problems))
     for problem in problems:
-        console.print(f"[red]missing:[/red] {problem}", highlight=False)
+        console.print(f"[red]missing:[/red] {escape(problem)}", highlight=False, soft_wrap=True)
     if not problems:
         console.print("Nothing is missing.")
     return 1 if problems else 0
@@ -45,8 +43,6 @@ def _facts(settings: Settings, problems: list[str]) -> Table:
     for number, device in enumerate(_devices(problems)):
         table.add_row("devices" if number == 0 else "", device)
     table.add_row("workers", f"{len(local_devices(settings))} (one process each)")
-    free = shutil.disk_usage(os.curdir).free / 2**30
-    table.add_row("free disk here", f"{free:.1f} GiB")
     return table
 
 
@@ -56,14 +52,6 @@ def _settings(settings: Settings) -> Table:
     for name, value in settings.shown():
         table.add_row(name, value)
     return table
-
-
-def _store(settings: Settings, problems: list[str]) -> None:
-    """Write to the store, and read, list and remove it again."""
-    try:
-        open_store(settings.store, Storage(settings.home)).probe()
-    except (BadStore, StoreTrouble) as error:
-        problems.append(str(error))
 
 
 def _libraries() -> list[str]:

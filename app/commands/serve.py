@@ -6,6 +6,7 @@ import logging
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -16,22 +17,29 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.api.application import create_app
 from app.logs import start_logging
 from app.runners.crew import Crew
+from app.runners.departure import leave_behind, leave_within
 from app.runners.devices import local_devices
 from app.settings import BadSettings, Settings
 from app.storage.database import Database
 from app.storage.folders import Storage
+from app.storage.identity import Identity, WrongHome
 from app.storage.migrations import migrate
-from app.storage.obstacles import reason
+from app.storage.objects import StoreTrouble
+from app.storage.obstacles import reason, starting
+from app.storage.store import open_store
 
 log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 3
+_DATABASE_SECONDS = 30.0
+"""For so long a database may take to start beside the API, as when all of a deployment is started at once."""
+_DATABASE_PAUSE = 1.0
 
 
 class Server(uvicorn.Server):
     """A server that says where it listens, has workers, and ends streams before it waits for them."""
 
-    def __init__(self, settings: Settings, ready: Callable[[str], None]) -> None:
+    def __init__(self, settings: Settings, ready: Callable[[str], None], *, adopt_home: bool = False) -> None:
         self._settings = settings
         self._ready = ready
         self._crew: Crew | None = None
@@ -39,6 +47,8 @@ class Server(uvicorn.Server):
         self._socket = listen(settings)
         self.address = _address(self._socket)
         _refuse_bad_home(settings)
+        _refuse_bad_database(settings)
+        _settle_identity(settings, adopt_home)
         self._app = create_app(settings)
         super().__init__(
             uvicorn.Config(
@@ -70,6 +80,7 @@ class Server(uvicorn.Server):
             self._telling.start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        timer = leave_within()
         self._app.state.wiring.closing = True
         leaving = threading.Thread(target=self._crew.stop, name="leaving") if self._crew is not None else None
         if leaving is not None:
@@ -77,15 +88,20 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
         if leaving is not None:
             leaving.join()
+        timer.cancel()
 
 
-def serve(settings: Settings, ready: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C or SIGTERM; `ready` is told the address once requests are answered."""
+def serve(settings: Settings, ready: Callable[[str], None], *, adopt_home: bool = False) -> None:
+    """Serve until Ctrl-C or SIGTERM; `ready` is told the address once requests are answered.
+
+    `adopt_home` takes the home, or the store, for that of the database, whatever it was before.
+    """
     start_logging(settings)
     _warn(settings)
     with suppress(KeyboardInterrupt):
         end_quietly()
-        Server(settings, ready).run()
+        Server(settings, ready, adopt_home=adopt_home).run()
+    leave_behind()
 
 
 def end_quietly() -> None:
@@ -115,7 +131,7 @@ def listen(settings: Settings) -> socket.socket:
 
 
 def _refuse_bad_home(settings: Settings) -> None:
-    """A home or a database that cannot be written is one clear line, too."""
+    """A home that cannot be written is one clear line, too."""
     storage = Storage(settings.home)
     try:
         storage.prepare()
@@ -125,15 +141,42 @@ def _refuse_bad_home(settings: Settings) -> None:
             f"home={str(settings.home)!r} cannot be written ({error.strerror or error}): make room or give the rights, "
             "or choose another --home"
         ) from error
+
+
+def _refuse_bad_database(settings: Settings) -> None:
+    """Neither is a database; one that was started together with this process is waited for."""
+    deadline = time.monotonic() + _DATABASE_SECONDS
+    while True:
+        try:
+            database = Database(settings.database)
+            with database.alone("start"):
+                migrate(database)
+            database.close()
+            return
+        except (OSError, SQLAlchemyError) as error:
+            left = deadline - time.monotonic()
+            if not starting(error) or left < 0:
+                raise BadSettings(
+                    f"the database cannot be used ({reason(error)}): see --database, and `valley doctor`"
+                ) from error
+            log.warning("the database is not there yet (%s); waiting %.0f s more for it", reason(error), left)
+        time.sleep(_DATABASE_PAUSE)
+
+
+def _settle_identity(settings: Settings, adopt_home: bool) -> None:
+    """A database and files that do not belong together are refused before anything is done to either."""
+    database = Database(settings.database)
     try:
-        database = Database(settings.database)
         with database.alone("start"):
-            migrate(database)
+            Identity(database, open_store(settings.store, Storage(settings.home))).settle(adopt=adopt_home)
+    except WrongHome as error:
+        raise BadSettings(str(error)) from error
+    except StoreTrouble as error:
+        if adopt_home:
+            raise BadSettings(f"{error}; nothing was adopted") from error
+        log.warning("whether the store is that of this database is found out later: %s", error)
+    finally:
         database.close()
-    except (OSError, SQLAlchemyError) as error:
-        raise BadSettings(
-            f"the database cannot be used ({reason(error)}): see --database, and `valley doctor`"
-        ) from error
 
 
 def _address(found: socket.socket) -> str:

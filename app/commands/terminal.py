@@ -81,7 +81,7 @@ def run_in_terminal(
     console: Console | None = None,
 ) -> int:
     """Run a spec to its end, or on from where an earlier run stopped; returns an exit code."""
-    console = console or Console(file=sys.stdout)
+    console = console or Console(file=sys.stdout, emoji=False)
     experiment = Experiment(spec, directory)
     try:
         scheduler = Scheduler(experiment, workers=workers, data_root=data_root, checkpoints=checkpoints)

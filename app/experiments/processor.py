@@ -8,6 +8,7 @@ from typing import TypeVar
 import torch
 
 from app.experiments.spec import Precision
+from app.runners.faults import causes
 
 T = TypeVar("T")
 
@@ -19,6 +20,18 @@ _MEMORY_WORDS = (
     "CUDNN_STATUS_ALLOC_FAILED",
 )
 """What errors say that are of no class of their own: of the processor's allocator, the driver, and its libraries."""
+_BROKEN_WORDS = (
+    "CUDA error",
+    "CUDA driver error",
+    "cuDNN error",
+    "CUDNN_STATUS",
+    "CUBLAS_STATUS",
+    "CUSOLVER_STATUS",
+    "CUFFT_",
+    "NVIDIA driver",
+    "No CUDA GPUs are available",
+)
+"""What errors say after which a GPU, or what this process has of it, is of no more use."""
 _wanted = "cpu"
 
 
@@ -71,6 +84,31 @@ def is_memory_full(error: BaseException) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and any(words in str(error) for words in _MEMORY_WORDS)
+
+
+def device_fault(error: BaseException) -> BaseException | None:
+    """The error of a device behind another one: it is not there, or does not work, which is not for want of memory.
+
+    After most errors of CUDA everything that the same process does on the GPU fails, too.
+    """
+    chain = list(causes(error))
+    if any(isinstance(cause, MemoryFull) or is_memory_full(cause) for cause in chain):
+        return None
+    return next((cause for cause in reversed(chain) if _is_device_fault(cause)), None)
+
+
+def _is_device_fault(error: BaseException) -> bool:
+    if isinstance(error, NoDevice | torch.AcceleratorError):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in _BROKEN_WORDS)
+
+
+def prove_device() -> None:
+    """Compute something tiny on the device; raises where that is impossible, or gives something else."""
+    ones = torch.ones(8, 8, device=processor())
+    found = float((ones @ ones).sum())
+    if found != 512.0:
+        raise NoDevice(f"{_wanted} gives {found:g} instead of 512 for the sum of a product of matrices")
 
 
 def with_less_memory(action: Callable[[int | None], T], taken: Callable[[], int]) -> T:

@@ -19,10 +19,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from app import logs
 from app.experiments.plan import Task
 from app.experiments.results import Result
 from app.experiments.spec import Spec
 from app.runners.devices import environment_of
+from app.runners.faults import FULL, Fault, disk_fault
 
 _SPAWN = multiprocessing.get_context("spawn")
 
@@ -53,11 +55,16 @@ class Finished:
 
 @dataclass(frozen=True)
 class Failed:
-    """A task that raised: the message is for people, the traceback for the log."""
+    """A task that raised: the message is for people, the traceback for the log.
+
+    With a `fault` it is not the task that is to blame, as far as the error tells.
+    """
 
     message: str
     kind: str
     traceback: str
+    fault: Fault | None = None
+    full: bool = False
 
     @property
     def reason(self) -> str:
@@ -73,7 +80,19 @@ class Beat:
     """A sign of life between other messages: a child that is stopped or stuck sends none."""
 
 
-Message = Advance | Beat | Finished | Failed
+@dataclass(frozen=True)
+class Prove:
+    """Asks the child to compute something tiny on its device."""
+
+
+@dataclass(frozen=True)
+class Proven:
+    """The answer: what is wrong with the device, if anything."""
+
+    trouble: str | None
+
+
+Message = Advance | Beat | Finished | Failed | Proven
 BEAT_SECONDS = 2.0
 
 
@@ -82,12 +101,16 @@ class Child:
 
     def __init__(self, device: str = "cpu", *, threads: int = 1) -> None:
         self.connection, other = _SPAWN.Pipe()
-        self.process = _SPAWN.Process(target=_serve, args=(other, threads, device), daemon=True)
+        self.process = _SPAWN.Process(target=_serve, args=(other, threads, device, logs.style), daemon=True)
         self.process.start()
         other.close()
 
     def start(self, assignment: Assignment) -> None:
         self.connection.send(assignment)
+
+    def prove(self) -> None:
+        """Ask for a proof that the device works; the child answers with Proven."""
+        self.connection.send(Prove())
 
     def cancel(self) -> None:
         """Ask the running task to save its state and stop."""
@@ -108,8 +131,10 @@ class Child:
             self.process.join()
 
 
-def _serve(connection: Connection, threads: int, device: str) -> None:
-    """The child: takes assignments until its parent is gone."""
+def _serve(connection: Connection, threads: int, device: str, style: logs.Style | None) -> None:
+    """The child: takes assignments until its parent is gone, and logs as that does."""
+    if style is not None:
+        logs.start_logging(style)
     os.environ.update(environment_of(device))  # before torch starts, which looks at it once
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     sending = threading.Lock()
@@ -129,7 +154,7 @@ def _serve(connection: Connection, threads: int, device: str) -> None:
     threading.Thread(target=beat, name="beat", daemon=True).start()
     import torch
 
-    from app.experiments.processor import claim
+    from app.experiments.processor import claim, prove_device
     from app.experiments.tasks import perform
 
     torch.set_num_threads(threads)
@@ -137,13 +162,28 @@ def _serve(connection: Connection, threads: int, device: str) -> None:
     inbox = _Inbox(connection)
     while True:
         busy.clear()
-        assignment = inbox.take()
+        wanted = inbox.take()
         busy.set()
         try:
-            result = perform(assignment, lambda share, details: send(Advance(share, details)), inbox.cancelled.is_set)
+            if isinstance(wanted, Prove):
+                prove_device()
+                send(Proven(None))
+                continue
+            result = perform(wanted, lambda share, details: send(Advance(share, details)), inbox.cancelled.is_set)
             send(Finished(result))
         except Exception as error:  # a task may fail in any way; the parent decides what that means
-            send(Failed(str(error) or type(error).__name__, type(error).__name__, traceback.format_exc()))
+            send(Proven(str(error)) if isinstance(wanted, Prove) else _failed(error))
+
+
+def _failed(error: Exception) -> Failed:
+    from app.experiments.processor import device_fault
+
+    device, disk = device_fault(error), disk_fault(error)
+    fault: Fault | None = "device" if device is not None else "disk" if disk is not None else None
+    told = device or disk or error  # others wrap what a device or a disk says in words of their own
+    kind = type(told).__name__
+    full = disk is not None and disk.errno in FULL
+    return Failed(str(told) or kind, kind, traceback.format_exc(), fault, full)
 
 
 class _Inbox:
@@ -152,11 +192,11 @@ class _Inbox:
     def __init__(self, connection: Connection) -> None:
         self.cancelled = threading.Event()
         self._connection = connection
-        self._waiting: list[Assignment] = []
+        self._waiting: list[Assignment | Prove] = []
         self._arrived = threading.Condition()
         threading.Thread(target=self._read, daemon=True).start()
 
-    def take(self) -> Assignment:
+    def take(self) -> Assignment | Prove:
         with self._arrived:
             self._arrived.wait_for(lambda: bool(self._waiting))
             self.cancelled.clear()
@@ -168,7 +208,7 @@ class _Inbox:
                 message = self._connection.recv()
             except (EOFError, OSError):
                 os._exit(0)  # the parent is gone: nobody wants the result
-            if isinstance(message, Assignment):
+            if isinstance(message, Assignment | Prove):
                 with self._arrived:
                     self._waiting.append(message)
                     self._arrived.notify()

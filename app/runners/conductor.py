@@ -23,6 +23,7 @@ from app.experiments.spec import Spec, parse_spec
 from app.runners.courier import KeeperCourier, patiently
 from app.runners.jobs import HandedBack, Jobs
 from app.runners.roster import process_ids
+from app.runners.sight import unseen
 from app.storage.catalogue import Catalogue, ExperimentRow, State
 from app.storage.database import Database, Stopped
 from app.storage.events import EventRow, record, thin_out
@@ -117,10 +118,12 @@ class Conductor:
                 self._go_on(keeper)
                 keeper.finish(self._stage.press.print)
                 patiently(self._courier.deliver, self._check)
+                if not self._failed:
+                    self._failed |= unseen(self._stage.store, self._row.id, self._directory, keeper.tasks, self._check)
                 self._end("failed" if self._failed else "done", error=self._missing(keeper), keeper=keeper)
             except HandedBack:
                 _save(keeper)
-                self._courier.deliver_if_possible()
+                self._courier.deliver_briefly()
                 raise
             except Halted:
                 self._wind_down()

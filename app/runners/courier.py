@@ -16,6 +16,7 @@ from typing import TypeVar
 from app.experiments.artefacts import is_keepers, reads, writes
 from app.experiments.plan import Kind, Task
 from app.experiments.spec import Spec
+from app.runners.departure import wait_at_most
 from app.storage.objects import StoreTrouble
 from app.storage.store import Store
 
@@ -25,6 +26,8 @@ T = TypeVar("T")
 
 PUSH_SECONDS = 5.0
 """How often the state of a task, and the snapshot of an experiment, go to the store."""
+LAST_SECONDS = 8.0
+"""How long a process that leaves waits for the store."""
 _SELDOM = 10.0  # times as long as a delivery takes: large states on a slow network must not fill it
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 15.0
@@ -73,6 +76,10 @@ class TaskCourier:
         except OSError as error:
             log.warning("the state of %s stays on this host: %s", self._task.id, error)
 
+    def deliver_briefly(self) -> None:
+        """The same, for a process that leaves and has little time."""
+        wait_at_most(self.deliver_if_possible, LAST_SECONDS)
+
     @contextmanager
     def delivering(self) -> Iterator[None]:
         """Deliver every few seconds while the task runs, beside it: another host may have to go on from there."""
@@ -94,7 +101,7 @@ class TaskCourier:
             yield
         finally:
             over.set()
-            thread.join()
+            thread.join(LAST_SECONDS / 2)
 
 
 class KeeperCourier:
@@ -130,6 +137,10 @@ class KeeperCourier:
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
             log.warning("%s; trying again in %.0f s", error, self._pause, extra={"experiment": self._experiment})
         self._last = time.monotonic()
+
+    def deliver_briefly(self) -> None:
+        """The same, for a process that leaves and has little time."""
+        wait_at_most(self.deliver_if_possible, LAST_SECONDS)
 
     def deliver_when_due(self) -> None:
         if self.behind and time.monotonic() - self._last >= self._pause:

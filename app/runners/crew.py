@@ -19,7 +19,7 @@ from app.settings import Settings
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.5
-_PATIENCE = 12.0
+_PATIENCE = 20.0
 _LONG_LIFE = 60.0
 _LONGEST_PAUSE = 30.0
 

@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable
 
 from app.experiments.results import Result
-from app.runners.child import Advance, Assignment, Child, Failed, Finished, Message
+from app.runners.child import Advance, Assignment, Child, Failed, Finished, Message, Proven
+from app.runners.devices import CPU
+from app.runners.faults import WorkerTrouble
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +64,30 @@ class Desk:
             self._child.kill()
             self._child = None
 
+    def prove(self, check: Callable[[], None]) -> str | None:
+        """Let a child compute something tiny on the device; returns what is wrong, and leaves no child that is.
+
+        A processor needs no proof. `check` is called a few times a second, and may raise.
+        """
+        if self._device == CPU:
+            return None
+        self.warm_up()
+        assert self._child is not None
+        self._silence = 0.0
+        try:
+            self._child.prove()
+            while not isinstance(message := self._receive(_HEAR_SECONDS), Proven):
+                if self._silence > self._stall_seconds:
+                    raise self._bury()
+                check()
+        except ChildDied as death:
+            return f"the process that should compute on {self._device} died ({death})"
+        except OSError:
+            return f"the process that should compute on {self._device} died ({self._bury()})"
+        if message.trouble is not None:
+            self.clear()
+        return message.trouble
+
     def run(self, assignment: Assignment, hear: Callable[[Advance], None], look: Callable[[], float | None]) -> Result:
         """Run a task to its end.
 
@@ -82,7 +108,7 @@ class Desk:
             if isinstance(message, Advance):
                 hear(message)
             elif isinstance(message, Finished | Failed):
-                return _result(message)
+                return self._result(message)
             elif self._silence > self._stall_seconds:
                 log.warning("the child process gives no sign of life for %.0f s and is replaced", self._silence)
                 raise self._bury()
@@ -116,6 +142,8 @@ class Desk:
             if isinstance(message, Finished):
                 return message.result
             if isinstance(message, Failed):
+                if message.fault is not None:
+                    self.clear()
                 raise Interrupted
         self._child.kill()
         self._child = None
@@ -128,9 +156,11 @@ class Desk:
         self._child = None
         return ChildDied(f"exit code {code}")
 
-
-def _result(message: Finished | Failed) -> Result:
-    if isinstance(message, Failed):
+    def _result(self, message: Finished | Failed) -> Result:
+        if isinstance(message, Finished):
+            return message.result
         log.debug("%s", message.traceback)
-        raise TaskFailed(message.reason)
-    return message.result
+        if message.fault is None:
+            raise TaskFailed(message.reason)
+        self.clear()  # whatever it would do next on a device that failed would fail, too
+        raise WorkerTrouble(message.reason, full=message.full)

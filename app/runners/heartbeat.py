@@ -1,5 +1,7 @@
 """The heartbeat of a worker: a file that it locks while it lives and touches while the database knows it to be alive.
 
+The first line is the worker's name, a second one says why it takes no work.
+
 A check from outside needs no connection for that, so a thousand workers that are looked at every half minute cost
 the database nothing.
 """
@@ -22,21 +24,27 @@ class Unwell(RuntimeError):
 class Heartbeat:
     """The worker's end: the lock is dropped with the process, however it ends."""
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, path: Path, name: str, ailment: str | None = None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
+        self._name = name
+        self._said: str | None = None
         self._file = path.open("a", encoding="utf-8")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._file.close()
             raise ValueError(f"heartbeat={path} is that of another worker: give each its own file") from None
-        self._file.truncate(0)
-        self._file.write(f"{name}\n")
-        self._file.flush()
-        self.beat()
+        self.beat(ailment)
 
-    def beat(self) -> None:
+    def beat(self, ailment: str | None = None) -> None:
+        """The worker is alive; with an `ailment` it is not well."""
+        text = "\n".join([self._name, *(ailment or "").split("\n")]).rstrip()
+        if text != self._said:
+            self._file.truncate(0)
+            self._file.write(f"{text}\n")
+            self._file.flush()
+            self._said = text
         os.utime(self._file.fileno())
 
     def end(self) -> None:
@@ -51,11 +59,18 @@ def check_heartbeat(path: Path, *, fresh: float = FRESH_SECONDS) -> str:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                name, age = file.read().strip(), time.time() - os.fstat(file.fileno()).st_mtime
+                (name, _, ailment), age = (
+                    file.read().strip().partition("\n"),
+                    time.time() - os.fstat(file.fileno()).st_mtime,
+                )
             else:
                 raise Unwell(f"the worker of {path} is dead")
     except FileNotFoundError:
-        raise Unwell(f"there is no {path}: no worker has started, or it has left") from None
+        raise Unwell(
+            f"there is no {path}: no worker has started, it waits for its home or database, or it has left"
+        ) from None
     if age > fresh:
         raise Unwell(f"{name} was last well {age:.0f} s ago: it hangs, or cannot reach its database")
+    if ailment:
+        raise Unwell(f"{name} takes no work: {ailment}")
     return name

@@ -16,6 +16,8 @@ import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig, EnqueueOptions, SetWorkflowID
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.runners.departure import wait_at_most
+from app.runners.taker import Taker
 from app.storage.database import Database
 from app.storage.obstacles import reason
 
@@ -38,6 +40,7 @@ _CALLED_POLL_SECONDS = 2.0
 _BUSY_POLL_SECONDS = 0.08
 _POLLS_A_SECOND = 50.0  # of all workers together, so that many of them ask Postgres no more than a few do
 _LONGEST_POLL_SECONDS = 5.0
+_STOP_PATIENCE = 5.0
 
 Duty = Callable[..., None]
 _duties: dict[str, Duty] = {}
@@ -99,12 +102,15 @@ def poll_seconds(*, busy: bool, workers: int, called: bool = False) -> float:
 class Jobs:
     """DBOS in this process: it listens to one queue, and can put jobs into both."""
 
-    def __init__(self, database: Database, process: str, listens_to: str, duty: Duty) -> None:
+    def __init__(
+        self, database: Database, process: str, listens_to: str, duty: Duty, most: Callable[[], int] = lambda: 1
+    ) -> None:
+        """`most` says how many jobs may be under way in this process, now."""
         self._database = database
         self._process = process
         self._listens_to = listens_to
         self._duty = duty
-        self._hasty = True
+        self._taker = Taker(listens_to, process, _format(GENERATION), most, self._return)
         self._client: DBOSClient | None = None
 
     @property
@@ -115,13 +121,16 @@ class Jobs:
 
     def start(self) -> None:
         """Begin to take jobs, or raise and take none. Call it inside `database.alone`: DBOS migrates its tables."""
-        _duties[self._listens_to] = self._duty
+        _duties[self._listens_to] = self._perform
         try:
             self._launch()
             self.connect()
         except BaseException:
             DBOS.destroy()
             raise
+        if self._listens_to == GPU:
+            self._taker.quiet()
+        self._taker.start()
 
     def _launch(self) -> None:
         config: DBOSConfig = {
@@ -135,7 +144,7 @@ class Jobs:
         }
         DBOS(config=config)
         _log_as_we_do()
-        DBOS.listen_queues([self._listens_to])
+        DBOS.listen_queues([] if self._taker.usable else [self._listens_to])
         DBOS.launch()
         # A worker that joins must not slow down the others, so what is registered already stays as it is.
         change: Literal["always_update", "never_update"] = (
@@ -151,11 +160,16 @@ class Jobs:
 
     def connect(self) -> None:
         """Be able to put jobs into queues, without taking any."""
-        self._client = DBOSClient(system_database_engine=self._database.engine, application_name=_APPLICATION)
+        self._client = DBOSClient(
+            system_database_engine=self._database.engine,
+            application_name=_APPLICATION,
+            retry_connection_errors=False,  # all our calls are repeated by whoever made them, unless the process ends
+        )
 
     def stop(self) -> None:
         """Take no more jobs, and hand back those that were begun here."""
-        DBOS.destroy()
+        self._taker.stop()
+        wait_at_most(DBOS.destroy, _STOP_PATIENCE)  # where the database is gone, its threads wait for it
         try:
             self.hand_back(self._process)
         except SQLAlchemyError as error:
@@ -166,47 +180,28 @@ class Jobs:
     def pace(self, *, busy: bool, workers: int, called: bool) -> None:
         """Let workers look into their queue often while there is work, and the more seldom the more they are.
 
-        Whoever ends a task looks at once (`take_next`), so this is about idle workers: of many, one looks soon.
+        Whoever ends a task looks at once, so this is about idle workers: of many, one looks soon.
         """
         interval = poll_seconds(busy=busy, workers=workers, called=called)
         for name, change in (
             (GPU, {"polling_interval_sec": interval}),
             (CONTROL, {"worker_concurrency": conducted_at_once(workers)}),
         ):
-            queue = DBOS.retrieve_queue(name)
+            queue = self.client.retrieve_queue(name)
             for field, wanted in change.items():
                 if queue is not None and getattr(queue, field) != wanted:
                     getattr(queue, f"set_{field}")(wanted)
 
-    def take_next(self) -> None:
-        """Take a job from the queue now, if there is one, rather than when DBOS looks into it the next time.
+    def call(self) -> None:
+        """There may be a job for this process, or room for one: look into the queue now."""
+        self._taker.call()
 
-        DBOS offers no call for this, so these are the ones that its own poller makes. Where a release of it has changed
-        them, this does nothing from then on: a matter of speed, for DBOS goes on looking by itself.
-        """
-        if not self._hasty:
-            return
-        chosen: list[str] = []
-        try:
-            from dbos._core import execute_dequeued_workflow
-            from dbos._dbos import _get_dbos_instance
-            from dbos._utils import generate_uuid
+    def _perform(self, *arguments: str | int) -> None:
+        with self._taker.at_work(DBOS.workflow_id or ""):
+            self._duty(*arguments)
 
-            dbos, token = _get_dbos_instance(), generate_uuid()
-            queue = dbos._sys_db.get_queue(self._listens_to)
-            if queue is None:
-                return
-            chosen, _ = dbos._sys_db.start_queued_workflows(
-                queue, self._process, _format(GENERATION), None, owner_xid=token
-            )
-            for status in dbos._sys_db.get_workflow_statuses(chosen) if chosen else ():
-                execute_dequeued_workflow(dbos, status, token)
-        except (ImportError, AttributeError, TypeError) as error:
-            self._hasty = False
-            log.error(
-                "this release of DBOS lets nobody take a job at once (%s); tasks start later than they could", error
-            )
-            self.hand_back(self._process, only=set(chosen))
+    def _return(self, jobs: set[str]) -> None:
+        self.hand_back(self._process, only=jobs)
 
     def enqueue_experiment(self, connection: sa.Connection, experiment: str, run: int, priority: int) -> None:
         self._enqueue(connection, "experiment", CONTROL, experiment_job(experiment, run), priority + 1, experiment, run)

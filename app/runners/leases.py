@@ -1,9 +1,9 @@
 """Leases: what a living process holds, and loses by dying, however it dies.
 
 Beside SQLite a lease is a flock on a file, which the kernel drops with its owner, also when the owner is merely
-stopped for a while. In Postgres it is an advisory lock of a session that is used for nothing else; the server ends
-the session, and with it the lease, when it has heard nothing on it for a while. So a machine that vanishes, a wire
-that is cut and a process that is stopped for long all lose their lease, by the clock of the server alone.
+stopped for a while. In Postgres it is an advisory lock of a session of its own; the server ends the session, and with
+it the lease, when it has heard nothing on it for a while. So a machine that vanishes, a wire that is cut and a process
+that is stopped for long all lose their lease, by the clock of the server alone. The same session brings tidings.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, cast
 
+import psycopg
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.storage.database import Database, lock_key
+from app.storage.tidings import CHANNEL
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +33,7 @@ LEASE_SECONDS = 15.0
 """For so long a process may be silent before the server gives its lease up."""
 _LOOK_SECONDS = 0.25
 _SETTLING_SECONDS = 4.0
+_STOP_PATIENCE = 5.0
 _BEATS = 6  # signs of life in the time of a lease
 _RIVAL_SECONDS = 5.0  # whoever merely tries whether a lease is free lets go of it sooner
 
@@ -46,6 +49,11 @@ class Lease(Protocol):
         """
         ...
 
+    @property
+    def listening(self) -> bool:
+        """Whether tidings would be heard now."""
+        ...
+
     def release(self) -> None: ...
 
 
@@ -56,15 +64,17 @@ def hold_lease(
     seconds: float = LEASE_SECONDS,
     back: Callable[[], None] = lambda: None,
     taken: Callable[[], None] = lambda: None,
+    hear: Callable[[str], None] | None = None,
 ) -> Lease:
     """Take the lease of this process, or of something that it alone may use.
 
     `back` is called when a lease that was lost is held again, for in between others may have buried this process.
     `taken` is called when it was lost and another holds it now; for names that are unique to a start nobody does.
+    `hear` is called, in a thread of the lease, with what somebody tells (`app.storage.tidings`).
     """
     if database.path is not None:
         return _FileLease(_file(database.path, name))
-    return _SessionLease(database, name, seconds, back, taken)
+    return _SessionLease(database, name, seconds, back, taken, hear)
 
 
 @contextmanager
@@ -108,6 +118,7 @@ def _file(database: Path, name: str) -> Path:
 
 class _FileLease:
     settled = True
+    listening = False
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(exist_ok=True)
@@ -142,13 +153,20 @@ class _SessionLease:
     """An advisory lock, taken again in a thread whenever the server drops the session."""
 
     def __init__(
-        self, database: Database, name: str, seconds: float, back: Callable[[], None], taken: Callable[[], None]
+        self,
+        database: Database,
+        name: str,
+        seconds: float,
+        back: Callable[[], None],
+        taken: Callable[[], None],
+        hear: Callable[[str], None] | None,
     ) -> None:
         self._database = database
         self._key = {"key": lock_key(name)}
         self._seconds = seconds
         self._back = back
         self._taken = taken
+        self._hear = hear
         self._released = threading.Event()
         self._since = time.monotonic()
         self._connection: sa.Connection | None = self._acquire()
@@ -159,10 +177,14 @@ class _SessionLease:
     def settled(self) -> bool:
         return self._connection is not None and time.monotonic() - self._since > _SETTLING_SECONDS
 
+    @property
+    def listening(self) -> bool:
+        return self._hear is not None and self._connection is not None
+
     def release(self) -> None:
         self._released.set()
-        self._thread.join()
-        if self._connection is not None:
+        self._thread.join(_STOP_PATIENCE)
+        if self._connection is not None and not self._thread.is_alive():
             with suppress(SQLAlchemyError):
                 self._connection.execute(sa.text("SELECT pg_advisory_unlock(:key)"), self._key)
             self._drop()
@@ -179,6 +201,8 @@ class _SessionLease:
                 if patience is not None and time.monotonic() > patience:
                     patience = None
                     self._taken()
+            if self._hear is not None:
+                _listen(connection, self._hear)
         except BaseException:
             connection.close()
             raise
@@ -187,18 +211,28 @@ class _SessionLease:
 
     def _keep(self) -> None:
         beaten = time.monotonic()
-        while not self._released.wait(_LOOK_SECONDS):
-            due = time.monotonic() - beaten >= self._seconds / _BEATS
+        while not self._released.is_set():
             try:
+                news = self._wait()
+                due = time.monotonic() - beaten >= self._seconds / _BEATS
                 if self._connection is None:
                     self._connection = self._acquire()
                     self._back()
-                elif due or _has_news(self._connection):
+                elif due or news:
                     beaten = time.monotonic()
                     self._connection.execute(sa.text("SELECT 1"))
-            except SQLAlchemyError as error:
+                    if self._hear is not None:
+                        _hear_rest(self._connection, self._hear)
+            except (SQLAlchemyError, psycopg.Error) as error:
                 log.warning("the lease was lost with the connection (%s); taking it again", error)
                 self._drop()
+
+    def _wait(self) -> bool:
+        """Until it is time to look, or the server says something without being asked: tidings, or that it ends."""
+        if self._connection is None:
+            self._released.wait(_LOOK_SECONDS)
+            return False
+        return _has_news(self._connection, _LOOK_SECONDS)
 
     def _drop(self) -> None:
         if self._connection is not None:
@@ -208,11 +242,26 @@ class _SessionLease:
             self._connection = None
 
 
-def _has_news(connection: sa.Connection) -> bool:
-    """Whether the server sent something without being asked: that it ended the session. Costs it nothing to ask."""
+def _has_news(connection: sa.Connection, seconds: float) -> bool:
+    """Whether the server sends something within some seconds without being asked. Waiting costs it nothing."""
     poll = select.poll()
-    poll.register(connection.connection.dbapi_connection.fileno(), select.POLLIN)  # type: ignore[union-attr]
-    return bool(poll.poll(0))
+    poll.register(_driver(connection).fileno(), select.POLLIN)
+    return bool(poll.poll(1000 * seconds))
+
+
+def _listen(connection: sa.Connection, hear: Callable[[str], None]) -> None:
+    _driver(connection).add_notify_handler(lambda notice: hear(notice.payload))
+    connection.execute(sa.text(f"LISTEN {CHANNEL}"))
+
+
+def _hear_rest(connection: sa.Connection, hear: Callable[[str], None]) -> None:
+    """Tidings that came right behind the answer to a statement, after which psycopg looks for none."""
+    while notice := _driver(connection).pgconn.notifies():
+        hear(notice.extra.decode())
+
+
+def _driver(connection: sa.Connection) -> psycopg.Connection[Any]:
+    return cast("psycopg.Connection[Any]", connection.connection.dbapi_connection)
 
 
 @contextmanager

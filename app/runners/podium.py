@@ -45,7 +45,7 @@ class Podium:
         directory: Callable[[str], Path],
         store: Store,
     ) -> None:
-        self.jobs = Jobs(database, member.id, CONTROL, self._conduct)
+        self.jobs = Jobs(database, member.id, CONTROL, self._conduct, self._room_in_all)
         self.stopping = threading.Event()
         self._database = database
         self._member = member
@@ -86,7 +86,7 @@ class Podium:
         deadline = time.monotonic() + _STOP_PATIENCE
         while self._conducting and time.monotonic() < deadline:
             time.sleep(0.02)
-        self._watchman.join()
+        self._watchman.join(_STOP_PATIENCE)
         self._stage.press.close()
 
     def employ(self, crew: Crew) -> None:
@@ -105,6 +105,10 @@ class Podium:
         finally:
             with self._lock:
                 self._starting -= found
+
+    def _room_in_all(self) -> int:
+        """How many experiments may be conducted here, those that came by the queue and those that were started."""
+        return 0 if self.stopping.is_set() else self._most - self._starting
 
     def start(self, row: ExperimentRow) -> None:
         """Run an experiment that was entered; where that fails it is without a job, and the upkeep revives it."""

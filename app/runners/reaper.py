@@ -21,6 +21,7 @@ LOOK_SECONDS = 1.0
 GRACE_SECONDS = 1.5
 """For so long the lease of a process must be free before the process counts as dead: it may be reconnecting."""
 _STRAY_SECONDS = 15.0
+_STOP_PATIENCE = 5.0
 
 
 class Reaper:
@@ -39,7 +40,7 @@ class Reaper:
 
     def stop(self) -> None:
         self._stopping.set()
-        self._thread.join()
+        self._thread.join(_STOP_PATIENCE)
 
     def look(self) -> None:
         """One round. While our own lease is gone or fresh nobody is suspected: the database may just have come back."""

@@ -8,6 +8,7 @@ import secrets
 import socket
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -23,6 +24,7 @@ log = logging.getLogger(__name__)
 
 Role = Literal["api", "worker"]
 LONGEST_DEVICE = 40  # characters; the identifier of a GPU may be longer, and is cut
+LONGEST_NAME = 120
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,17 @@ class Member:
         device_name: str | None = None,
         *,
         lease_seconds: float = LEASE_SECONDS,
+        hear: Callable[[str], None] | None = None,
+        back: Callable[[], None] = lambda: None,
     ) -> None:
+        """`hear` is called with what somebody tells; `back` when this process can hear again after a while."""
         self.id = f"{role}-{os.getpid()}-{secrets.token_hex(6)}"
         self.role = role
         self.returns = 0
         """How often this process was taken for dead, and came back to find its work given to others."""
         self._database = database
+        self._device_name = device_name
+        self._back = back
         self._entry = {
             "id": self.id,
             "role": role,
@@ -70,16 +77,21 @@ class Member:
             "started": time.time(),
         }
         # The lease first: whoever is on the roster without one is dead.
-        self.lease: Lease = hold_lease(database, self.id, seconds=lease_seconds, back=self._come_back)
+        self.lease: Lease = hold_lease(database, self.id, seconds=lease_seconds, back=self._come_back, hear=hear)
         try:
             self._sign_on()
         except BaseException:
             self.lease.release()
             raise
 
-    def greet(self, memory: Memory | None = None) -> None:
-        """Say that this process was there just now, and its memory: for people, nothing depends on it."""
-        values: dict[str, float] = {"seen": time.time()}
+    def greet(self, memory: Memory | None = None, ailment: str | None = None) -> None:
+        """Say that this process was there just now, and its memory: for people, nothing depends on it.
+
+        Why it takes no work is told behind the name of its device.
+        """
+        values: dict[str, float | str | None] = {"seen": time.time(), "device_name": self._device_name}
+        if ailment is not None:
+            values["device_name"] = f"{self._device_name}; takes no work: {ailment}"[:LONGEST_NAME]
         if memory is not None:
             values |= {"memory_used": memory.used, "memory_total": memory.total}
         with self._database.write() as connection:
@@ -91,6 +103,7 @@ class Member:
 
     def _come_back(self) -> None:
         """Be on the roster again after having been taken for dead: whoever is not on it is never missed."""
+        self._back()
         with self._database.read() as connection:
             known = self.id in process_ids(connection)
         if not known:

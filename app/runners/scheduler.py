@@ -130,20 +130,26 @@ class Scheduler:
                 self.watch(Event("done", task, 1.0, result=result))
             case Failed():
                 log.debug("%s failed: %s", task.id, message.traceback)
-                worker.task = None
-                self._fail(task, message.reason)
+                if message.fault == "device":
+                    self._replace(worker, message.reason)
+                else:
+                    worker.task = None
+                    self._fail(task, message.reason)
 
     def _bury(self, worker: _Worker) -> None:
-        """A child died under its task: start another, and try again unless it keeps happening."""
+        worker.child.kill()
+        self._replace(worker, f"its process died (exit code {worker.child.process.exitcode}); out of memory?")
+
+    def _replace(self, worker: _Worker, reason: str) -> None:
+        """A child died under its task, or lost its device: start another, and try again unless it keeps happening."""
         task = worker.task
         assert task is not None
         worker.child.kill()
-        code = worker.child.process.exitcode
         worker.child, worker.task = Child(worker.device), None
         if self._attempts[task.id] >= ATTEMPTS:
-            self._fail(task, f"its process died {ATTEMPTS} times (exit code {code}); out of memory?")
+            self._fail(task, f"{reason} ({ATTEMPTS} times)")
         else:
-            log.warning("the process of %s died (exit code %s); trying again", task.id, code)
+            log.warning("%s is tried again: %s", task.id, reason)
             self._open[task.id] = task
 
     def _fail(self, task: Task, reason: str) -> None:

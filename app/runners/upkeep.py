@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 _ROUND_SECONDS = 20.0
 _SETTLE_SECONDS = 10.0
+_STOP_PATIENCE = 5.0
 _HOUR = 3600.0
 KEEP_EVENTS_DAYS = 7
 KEEP_REPORTS = 600
@@ -40,6 +41,7 @@ class Upkeep:
         storage: Storage,
         store: Store,
         conducting: Callable[[], set[str]],
+        chores: Sequence[Callable[[], None]] = (),
     ) -> None:
         self._database = database
         self._catalogue = catalogue
@@ -47,6 +49,7 @@ class Upkeep:
         self._storage = storage
         self._store = store
         self._conducting = conducting
+        self._chores = chores
         self._suspected: set[str] = set()
         self._forgot: float | None = None
         self._stopping = threading.Event()
@@ -62,7 +65,7 @@ class Upkeep:
 
     def stop(self) -> None:
         self._stopping.set()
-        self._thread.join()
+        self._thread.join(_STOP_PATIENCE)
 
     def remove(self, experiment: str) -> None:
         """Remove all traces of an experiment that is marked as deleted: files first, its row last.
@@ -153,5 +156,7 @@ class Upkeep:
                 self.clear_ended()
                 self.forget_reports()
                 self.forget_events()
+                for chore in self._chores:
+                    chore()
             except (SQLAlchemyError, OSError) as error:
                 log.warning("upkeep failed, and will be tried again: %s", reason(error))

@@ -13,17 +13,19 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.settings import TOML_FILE, Settings
 from app.storage.database import Database
-from app.storage.folders import Storage
+from app.storage.folders import IDENTITY, Storage
+from app.storage.obstacles import reason
 from app.storage.tables import experiments
 
 MANIFEST: Final = "backup.json"
@@ -31,6 +33,7 @@ _FORMAT = 1
 _SQLITE = "valley.db"
 _POSTGRES = "valley.dump"
 _FOLDERS = ("experiments", "checkpoints")
+_FILES = (TOML_FILE, IDENTITY)
 _TEMPORARY = ".partial"
 
 
@@ -42,29 +45,33 @@ def back_up(settings: Settings, target: Path) -> dict[str, Any]:
     """Copy everything into a new folder, which appears when it is complete; returns what it holds."""
     if target.exists():
         raise BadBackup(f"{target} exists already: name a new folder for each backup")
-    unfinished = target.with_name(f"{target.name}.partial")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    _dump(settings, unfinished)
-    for folder in _FOLDERS:
-        _copy_tree(settings.home / folder, unfinished / folder)
-    if (settings.home / TOML_FILE).is_file():
-        shutil.copy2(settings.home / TOML_FILE, unfinished / TOML_FILE)
-    manifest = {
-        "format": _FORMAT,
-        "program": version("valleyscope"),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "database": "sqlite" if settings.sqlite else "postgresql",
-        "files": sum(1 for path in unfinished.rglob("*") if path.is_file()),
-        "bytes": sum(path.stat().st_size for path in unfinished.rglob("*") if path.is_file()),
-    }
-    (unfinished / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-    unfinished.rename(target)
+    unfinished = target.with_name(f"{target.name}{_TEMPORARY}")
+    with _telling("the backup"), _removed_on_failure(unfinished):
+        unfinished.mkdir(parents=True)
+        _dump(settings, unfinished)
+        for folder in _FOLDERS:
+            _copy_tree(settings.home / folder, unfinished / folder)
+        for name in _FILES:
+            if (settings.home / name).is_file():
+                shutil.copy2(settings.home / name, unfinished / name)
+        manifest = {
+            "format": _FORMAT,
+            "program": version("valleyscope"),
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "database": "sqlite" if settings.sqlite else "postgresql",
+            "files": sum(1 for path in unfinished.rglob("*") if path.is_file()),
+            "bytes": sum(path.stat().st_size for path in unfinished.rglob("*") if path.is_file()),
+        }
+        (unfinished / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+        unfinished.rename(target)
     return manifest
 
 
 def restore(settings: Settings, source: Path) -> dict[str, Any]:
-    """Put a backup back into an empty home and an empty database; returns what it held."""
+    """Put a backup back into an empty home and an empty database; returns what it held.
+
+    Whatever fails, both are empty after it, and it can be tried again.
+    """
     manifest = read_manifest(source)
     kind = "sqlite" if settings.sqlite else "postgresql"
     if manifest["database"] != kind:
@@ -74,14 +81,20 @@ def restore(settings: Settings, source: Path) -> dict[str, Any]:
     occupied = [name for name in _FOLDERS if any((settings.home / name).glob("*"))]
     if occupied:
         raise BadBackup(f"home={settings.home} has {' and '.join(occupied)} already: restore into an empty home")
-    settings.home.mkdir(parents=True, exist_ok=True)
-    # Files first: a database without its files would show experiments that are empty.
-    for folder in _FOLDERS:
-        _copy_tree(source / folder, settings.home / folder)
-    if (source / TOML_FILE).is_file() and not (settings.home / TOML_FILE).exists():
-        shutil.copy2(source / TOML_FILE, settings.home / TOML_FILE)
-    _load(settings, source)
-    Storage(settings.home).prepare()
+    unfinished = settings.home / f".restore{_TEMPORARY}"
+    with _telling("the restore"):
+        _refuse_occupied(settings)
+        with _removed_on_failure(unfinished):
+            unfinished.mkdir(parents=True)
+            for folder in _FOLDERS:
+                _copy_tree(source / folder, unfinished / folder)
+            for name in _FILES:
+                if (source / name).is_file():
+                    shutil.copy2(source / name, unfinished / name)
+            _load(settings, source)
+            _move_in(unfinished, settings.home)
+        unfinished.rmdir()
+        Storage(settings.home).prepare()
     return manifest
 
 
@@ -114,27 +127,94 @@ def _dump(settings: Settings, target: Path) -> None:
         database.close()
 
 
-def _load(settings: Settings, source: Path) -> None:
+def _refuse_occupied(settings: Settings) -> None:
+    """The database is looked at before any file is copied: it must be reachable, and have nothing of ours."""
+    if settings.sqlite and not Path(str(sa.make_url(settings.database).database)).exists():
+        return
     database = Database(settings.database)
     try:
         if sa.inspect(database.engine).has_table(experiments.name):
             raise BadBackup("the database has experiments' tables already: restore into an empty database")
-        if database.path is not None:
-            database.close()
-            for leftover in database.path.parent.glob(f"{database.path.name}*"):
-                leftover.unlink()
-            shutil.copy2(source / _SQLITE, database.path)
-        else:
-            _run_tool(database, "pg_restore", "--no-owner", "--exit-on-error", str(source / _POSTGRES))
+        if database.path is None:
+            _program("pg_restore")
     finally:
         database.close()
 
 
-def _run_tool(database: Database, tool: str, *options: str) -> None:
-    """A program of Postgres; the password goes by its environment, since everyone can read a command line."""
+def _load(settings: Settings, source: Path) -> None:
+    database = Database(settings.database)
+    try:
+        if database.path is not None:
+            database.close()
+            for ending in ("", "-wal", "-shm", "-journal"):
+                database.path.with_name(f"{database.path.name}{ending}").unlink(missing_ok=True)
+            partial = database.path.with_name(f"{database.path.name}{_TEMPORARY}")
+            with _removed_on_failure(partial):
+                shutil.copy2(source / _SQLITE, partial)
+                partial.replace(database.path)
+        else:
+            options = ("--no-owner", "--exit-on-error", "--single-transaction")
+            _run_tool(database, "pg_restore", *options, str(source / _POSTGRES))
+    finally:
+        database.close()
+
+
+def _move_in(unfinished: Path, home: Path) -> None:
+    """Everything is there: give it the names that count. Settings that are there already stay."""
+    for folder in _FOLDERS:
+        if (home / folder).is_dir():
+            (home / folder).rmdir()
+        (unfinished / folder).rename(home / folder)
+    (home / IDENTITY).unlink(missing_ok=True)
+    for name in _FILES:
+        if (unfinished / name).is_file() and not (home / name).exists():
+            (unfinished / name).rename(home / name)
+    (unfinished / TOML_FILE).unlink(missing_ok=True)
+
+
+@contextmanager
+def _removed_on_failure(path: Path) -> Iterator[None]:
+    """A file or folder that is made here, and does not stay when that fails; nor does what a killed process left."""
+    _remove(path)
+    try:
+        yield
+    except BaseException:
+        _remove(path)
+        raise
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
+@contextmanager
+def _telling(what: str) -> Iterator[None]:
+    """What a disk or a database refuses is one line."""
+    try:
+        yield
+    except BadBackup:
+        raise
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        raise BadBackup(f"{what} failed, the database refuses: {' '.join(reason(error).split())}") from error
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        raise BadBackup(f"{what} failed: {error.strerror or error}{where}") from error
+
+
+def _program(tool: str) -> str:
     program = shutil.which(tool)
     if program is None:
         raise BadBackup(f"{tool} is not there: install Postgres's client programs, or see docs/operations.md")
+    return program
+
+
+def _run_tool(database: Database, tool: str, *options: str) -> None:
+    """A program of Postgres; the password goes by its environment, since everyone can read a command line."""
+    program = _program(tool)
     url = database.engine.url
     password = url.password or url.query.get("password")  # libpq takes it in both places
     environment = dict(os.environ) | ({"PGPASSWORD": str(password)} if password else {})

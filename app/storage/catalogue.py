@@ -19,6 +19,7 @@ from app.storage.database import Database
 from app.storage.events import record
 from app.storage.identifiers import is_identifier, new_identifier
 from app.storage.tables import experiments
+from app.storage.tidings import tell
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 STATES: tuple[State, ...] = get_args(State)
@@ -184,6 +185,7 @@ class Catalogue:
             self.end(connection, experiment, "cancelled")
         elif not row.cancel:
             connection.execute(experiments.update().where(experiments.c.id == experiment).values(cancel=True))
+            tell(connection, experiment)
             record(connection, experiment, [("state", {"state": row.state, "run": row.run, "cancelling": True})])
 
     def begin_again(self, connection: sa.Connection, experiment: str) -> ExperimentRow:
@@ -206,6 +208,7 @@ class Catalogue:
         """Let workers stop what they do for an experiment."""
         with self._database.write() as connection:
             connection.execute(experiments.update().where(experiments.c.id == experiment).values(cancel=True))
+            tell(connection, experiment)
 
     def report(self, experiment: str, *, progress: float, stage: str, seconds_left: float | None) -> None:
         """Tell how far an experiment is."""

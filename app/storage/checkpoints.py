@@ -59,7 +59,7 @@ class Checkpoints:
             "sha256": sha256,
             "created": time.time(),
         }
-        source.replace(self._storage.checkpoint(identifier))  # a file without a row is removed at the next start
+        source.replace(self._storage.checkpoint(identifier))  # a file without a row is an orphan
         self._store.push_checkpoint(identifier)
         with self._database.write(durable=True) as connection:
             return _row(connection.execute(checkpoints.insert().values(values).returning(checkpoints)).one())
@@ -96,20 +96,14 @@ class Checkpoints:
                 if identifier in _named(Spec.model_validate_json(row.spec).minima.values()):
                     raise WrongState(f"checkpoint {identifier} is used by experiment {row.id}: cancel that one first")
             connection.execute(checkpoints.delete().where(checkpoints.c.id == identifier))
-        self._discard(identifier)
+        self.discard(identifier)
 
-    def sweep(self) -> None:
-        """Remove files without a row: an upload or a deletion was interrupted there. Call it before uploads begin."""
-        known = {row.id for row in self.list()}
-        for identifier in self._storage.stored_checkpoints() - known:
-            self._discard(identifier)
-
-    def _discard(self, identifier: str) -> None:
-        """Remove the file everywhere; while the store cannot, it stays here as a reminder for the next sweep."""
+    def discard(self, identifier: str) -> None:
+        """Remove the file everywhere; while the store cannot, it stays here, an orphan that is removed later."""
         try:
             self._store.remove_checkpoint(identifier)
         except StoreTrouble as error:
-            log.warning("checkpoint %s is removed from the store at the next start: %s", identifier, error)
+            log.warning("checkpoint %s stays in the store for some hours: %s", identifier, error)
         else:
             self._storage.checkpoint(identifier).unlink(missing_ok=True)
 

@@ -59,6 +59,7 @@ class Database:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.engine = sa.create_engine(parsed, pool_size=_POOL, max_overflow=0)
             event.listen(self.engine, "connect", _configure_sqlite)
+            self._reader = self.engine
         else:
             self.path = None
             parsed = parsed.set(drivername="postgresql+psycopg")
@@ -71,13 +72,17 @@ class Database:
                 pool_pre_ping=True,
                 connect_args=self.limits,
             )
+            # Each statement by itself, as Postgres would see them in a transaction, too. What SQLAlchemy ends such a
+            # transaction with is a rollback, at which psycopg drops all statements that it has prepared, and then
+            # Postgres parses and plans each one anew: more work than the reading itself.
+            self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
 
     def close(self) -> None:
         self.engine.dispose()
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        with self.engine.connect() as connection:
+        with self._reader.connect() as connection:
             yield connection
 
     @contextmanager

@@ -19,6 +19,11 @@ from app.storage.tables import events
 KINDS = ("state", "progress", "epoch", "curve", "tile", "warning", "error", "verdict")
 _LASTING = ("state", "warning", "error", "verdict")
 
+_IN_TURN = sa.text(
+    f"WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock({lock_key('events')})) "
+    "INSERT INTO valley_events (experiment, at, kind, text) SELECT :experiment, :at, :kind, :text FROM turn"
+)
+
 
 @dataclass(frozen=True)
 class EventRow:
@@ -65,7 +70,8 @@ def record(connection: sa.Connection, experiment: str, found: Iterable[tuple[str
     """Add events as the last act of a transaction that writes.
 
     Readers ask for ids above the last one they saw, so ids must become visible in their order. SQLite has one writer
-    at a time; in Postgres a lock, held until the commit, makes it so.
+    at a time; in Postgres a lock, held until the commit, makes it so. It is taken by the statement that gives out the
+    ids: with one of its own everyone would wait while the answer travels to this process and the next one back.
     """
     rows = [
         {
@@ -78,9 +84,7 @@ def record(connection: sa.Connection, experiment: str, found: Iterable[tuple[str
     ]
     if not rows:
         return
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": lock_key("events")})
-    connection.execute(events.insert(), rows)
+    connection.execute(_IN_TURN if connection.dialect.name == "postgresql" else events.insert(), rows)
 
 
 def read_events(connection: sa.Connection, experiment: str, after: int, limit: int) -> list[EventRow]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import secrets
 import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from app.storage.identifiers import is_identifier
+from landscape.atomic import write_atomically
 
+IDENTITY: Final = "identity"
 _PROBE_BYTES = 64 * 1024
 
 
@@ -31,6 +36,31 @@ class Storage:
         with tempfile.TemporaryFile(dir=self.home) as file:
             file.write(bytes(_PROBE_BYTES))
             file.flush()
+
+    def identity(self) -> str | None:
+        """The name that this home has in common with its database; None where it has none."""
+        try:
+            return (self.home / IDENTITY).read_text(encoding="ascii", errors="replace").strip() or None
+        except FileNotFoundError:
+            return None
+
+    def identify(self, name: str) -> None:
+        with write_atomically(self.home / IDENTITY) as file:
+            file.write(f"{name}\n".encode())
+
+    def probe_work(self, *, spare: int = 0) -> None:
+        """Raise OSError unless a worker can write its files; a disk with less than `spare` bytes free counts as full.
+
+        On a small disk a twentieth of it is enough.
+        """
+        self._experiments.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=self._experiments) as file:
+            file.write(bytes(_PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())  # a server of files may say only now that it has no room
+        room = shutil.disk_usage(self._experiments)
+        if room.free < min(spare, room.total // 20):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     @staticmethod
     def checked(identifier: str) -> str:

@@ -27,7 +27,8 @@ from app.storage.hands import credit
 from app.storage.tables import experiments, tasks
 
 LARGEST_DEATHS = 3
-"""So many processes may die under a task without it getting any further; then it is the task's fault."""
+"""So many processes may die, or lose their device, under a task without it getting any further; then it is the task's
+fault."""
 _FURTHER = 0.01
 
 Found = Sequence[tuple[str, Mapping[str, Any]]]
@@ -178,23 +179,31 @@ class Ledger:
 
     def fail(self, experiment: str, task: str, worker: str, reason: str) -> None:
         with self._database.write() as connection:
-            row = connection.execute(
-                sa.select(tasks).where(*_owned(experiment, task, worker)).with_for_update()
-            ).one_or_none()
+            row = _held(connection, experiment, task, worker)
             if row is not None:
                 self._fail(connection, row, reason)
 
     def mourn(self, experiment: str, task: str, worker: str, how: str) -> bool:
         """The child process of a worker died under its task; False when that was once too often."""
         with self._database.write() as connection:
-            row = connection.execute(
-                sa.select(tasks).where(*_owned(experiment, task, worker)).with_for_update()
-            ).one_or_none()
+            row = _held(connection, experiment, task, worker)
             if row is None:
                 return False
             if self._count_death(connection, row) >= LARGEST_DEATHS:
                 self._fail(connection, row, _killed_too_many(f"its process died ({how})"))
                 return False
+        return True
+
+    def blame(self, experiment: str, task: str, worker: str, reason: str) -> bool:
+        """A worker that is well could not do a task, and gives it back; False when that was once too often."""
+        with self._database.write() as connection:
+            row = _held(connection, experiment, task, worker)
+            if row is None:
+                return False
+            if self._count_death(connection, row) >= LARGEST_DEATHS:
+                self._fail(connection, row, f"{reason} ({LARGEST_DEATHS} times without getting further)")
+                return False
+            connection.execute(tasks.update().where(*_is(experiment, task)).values(state="queued", owner=None))
         return True
 
     def hand_back(self, experiment: str, task: str, worker: str) -> None:
@@ -288,6 +297,12 @@ class Ledger:
             QueueRow(row.experiment, row.task, row.priority, datetime.fromtimestamp(row.queued, UTC)) for row in rows
         ]
 
+    def waiting(self) -> int:
+        """How many tasks wait."""
+        chosen = sa.select(sa.func.count()).select_from(tasks).where(tasks.c.state == "queued")
+        with self._database.read() as connection:
+            return int(connection.execute(chosen).scalar_one())
+
     @staticmethod
     def _count_death(connection: sa.Connection, row: Any) -> int:
         further = row.share > row.death_share + _FURTHER
@@ -313,6 +328,11 @@ def _killed_too_many(how: str) -> str:
 
 def _is(experiment: str, task: str) -> tuple[sa.ColumnElement[bool], ...]:
     return tasks.c.experiment == experiment, tasks.c.task == task
+
+
+def _held(connection: sa.Connection, experiment: str, task: str, worker: str) -> sa.Row[Any] | None:
+    """The row of a task that a worker has, locked until the end of the transaction; None if it is no longer its."""
+    return connection.execute(sa.select(tasks).where(*_owned(experiment, task, worker)).with_for_update()).one_or_none()
 
 
 def _owned(experiment: str, task: str, worker: str) -> tuple[sa.ColumnElement[bool], ...]:

@@ -14,11 +14,13 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from app.storage.identifiers import new_identifier
+from app.storage.punctuality import ATTEMPTS, configuration
 
 _WHOLE: Final = 16 * 2**20
 """Files up to this size travel in one request; larger ones in parts, which a store shows only when all are there."""
@@ -26,7 +28,6 @@ _PART: Final = 32 * 2**20
 _ATTEMPTS: Final = 3
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,120}")
 _DEEPEST: Final = 3
-_TIMES: Final = {"connect_timeout": 5, "read_timeout": 30, "retries": {"max_attempts": 2}}
 _EXTRAS: Final = {"s3": "s3", "s3a": "s3"}
 _LOCAL: Final = ("file", "local")
 _OF_THIS_DISK: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE)
@@ -164,6 +165,25 @@ class Objects:
         finally:
             partial.unlink(missing_ok=True)
 
+    def read(self, key: str) -> bytes | None:
+        """The content of a small object; None where there is none."""
+        with self._telling("read"):
+            try:
+                content: bytes = self._system.cat_file(self._path(key))
+            except FileNotFoundError:
+                self._refuse_missing_root()
+                return None
+        return content
+
+    def write(self, key: str, content: bytes) -> None:
+        """Store a small object."""
+        with self._telling("write"):
+            self._refuse_missing_root()
+            if self._local:
+                self._replace(Path(self._path(key)), BytesIO(content))
+            else:
+                self._system.pipe_file(self._path(key), content)
+
     def remove(self, keys: Iterable[str]) -> None:
         """Remove objects; those that are not there are removed already."""
         for key in keys:
@@ -219,11 +239,11 @@ class Objects:
         from fsspec.core import url_to_fs  # only where a store is in use
 
         options: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
-        if self._scheme in _EXTRAS:
-            options |= {"config_kwargs": _TIMES}
         if self._local:
             options |= {"auto_mkdir": True}
         try:
+            if self._scheme in _EXTRAS:
+                options |= {"config_kwargs": configuration()}
             system, root = url_to_fs(self.url, **options)
         except ImportError:
             extra = _EXTRAS.get(self._scheme)
@@ -231,6 +251,8 @@ class Objects:
             raise BadStore(f"store={self.url!r} needs a library that is not installed: {remedy}") from None
         except ValueError:
             raise BadStore(f"store={self.url!r}: {self._scheme}:// is unknown: use s3://bucket/prefix") from None
+        if self._scheme in _EXTRAS:
+            system.retries = ATTEMPTS  # five else, each with its time limit
         return system, root.rstrip("/")
 
     @contextmanager

@@ -14,6 +14,7 @@ _READ_ONLY = frozenset({errno.EROFS})
 _PASSING = _FULL | _READ_ONLY | {errno.EIO}
 _FULL_WORDS = ("disk is full", "disk full", "no space left")  # SQLite; Postgres, which passes the system's words on
 _READ_ONLY_WORDS = ("readonly", "read-only")
+_STARTING_WORDS = ("connection refused", "is starting up", "temporary failure in name resolution")
 
 
 def obstacle(error: BaseException) -> Obstacle | None:
@@ -39,6 +40,14 @@ def passing(error: BaseException) -> bool:
     if isinstance(error, DBAPIError):
         return isinstance(error, OperationalError) or error.connection_invalidated
     return isinstance(error, TimeoutError)
+
+
+def starting(error: BaseException) -> bool:
+    """Whether a database server may be about to start: it is not there yet, or says that it is not ready.
+
+    The driver gives such errors no number, only the server's or the system's words.
+    """
+    return isinstance(error, OperationalError) and any(word in reason(error).lower() for word in _STARTING_WORDS)
 
 
 def reason(error: BaseException) -> str:

@@ -18,6 +18,7 @@ from app.storage.obstacles import reason
 log = logging.getLogger(__name__)
 
 _BATCH = 1000
+_STOP_PATIENCE = 5.0
 _REMEMBERED_CHARACTERS = 8_000_000
 
 
@@ -46,7 +47,7 @@ class Pump:
     def stop(self) -> None:
         self._stopping.set()
         self._wanted.set()
-        self._thread.join()
+        self._thread.join(_STOP_PATIENCE)
         with self._lock:
             everyone = [waiter for group in self._waiters.values() for waiter in group]
         for waiter in everyone:

@@ -5,6 +5,7 @@ the copies meet in the store:
 
     experiments/<id>/...             the folder of an experiment
     checkpoints/<id>.safetensors     an upload
+    identity                         which database they are of
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from app.storage.agreement import Agreed, Agreement
-from app.storage.folders import Storage
+from app.storage.folders import IDENTITY, Storage
 from app.storage.objects import Object, Objects, StoreTrouble, is_plain
 
 Wanted = Callable[[str], bool]
 _ANSWER_SECONDS: Final = 5.0
+_PATIENCE_SECONDS: Final = 3.0
+"""Whoever asks for trouble with the store has an answer after so long: health checks wait for seconds only."""
 
 
 class Store(Protocol):
@@ -30,6 +33,23 @@ class Store(Protocol):
     @property
     def remote(self) -> bool:
         """Whether files have to be carried at all."""
+        ...
+
+    @property
+    def place(self) -> str:
+        """Where the files are, for people."""
+        ...
+
+    def identity(self) -> str | None:
+        """The name that the files have in common with their database; None where they have none yet."""
+        ...
+
+    def identify(self, name: str) -> None:
+        """Give them a name."""
+        ...
+
+    def occupied(self) -> bool:
+        """Whether there are files of experiments or uploads."""
         ...
 
     def names(self, experiment: str) -> dict[str, int]:
@@ -71,13 +91,29 @@ class Store(Protocol):
 
 def open_store(url: str | None, storage: Storage) -> Store:
     """The store of a service; raises BadStore where this installation cannot use it. Nothing is asked of it yet."""
-    return SharedFolder() if url is None else Replica(Objects(url), storage)
+    return SharedFolder(storage) if url is None else Replica(Objects(url), storage)
 
 
 class SharedFolder:
     """All hosts mount the home, so every file is everywhere already."""
 
     remote = False
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    @property
+    def place(self) -> str:
+        return f"home={str(self._storage.home)!r}"
+
+    def identity(self) -> str | None:
+        return self._storage.identity()
+
+    def identify(self, name: str) -> None:
+        self._storage.identify(name)
+
+    def occupied(self) -> bool:
+        return bool(self._storage.stored_experiments() or self._storage.stored_checkpoints())
 
     def names(self, experiment: str) -> dict[str, int]:  # noqa: ARG002
         return {}
@@ -113,8 +149,23 @@ class Replica:
         self._locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
         self._fetched: dict[tuple[str, str], float] = {}
         self._asking = threading.Lock()
-        self._asked = 0.0
+        self._answered = threading.Event()
+        self._asked: float | None = None
         self._answer: str | None = None
+
+    @property
+    def place(self) -> str:
+        return f"store={self._objects.url!r}"
+
+    def identity(self) -> str | None:
+        found = self._objects.read(IDENTITY)
+        return None if found is None else found.decode("ascii", "replace").strip() or None
+
+    def identify(self, name: str) -> None:
+        self._objects.write(IDENTITY, f"{name}\n".encode())
+
+    def occupied(self) -> bool:
+        return any(self._objects.list(folder) for folder in ("checkpoints", "experiments"))
 
     def names(self, experiment: str) -> dict[str, int]:
         return {name: found.size for name, found in self._objects.list(_folder(experiment)).items()}
@@ -176,14 +227,24 @@ class Replica:
 
     def trouble(self) -> str | None:
         with self._asking:
-            if time.monotonic() - self._asked > _ANSWER_SECONDS:
-                try:
-                    self._objects.check()
-                    self._answer = None
-                except StoreTrouble as error:
-                    self._answer = str(error)
-                self._asked = time.monotonic()
-            return self._answer
+            now = time.monotonic()
+            if self._asked is None or (self._answered.is_set() and now - self._asked > _ANSWER_SECONDS):
+                self._asked = now
+                self._answered.clear()
+                threading.Thread(target=self._ask, name="store", daemon=True).start()
+            waited = now - self._asked
+        if not self._answered.wait(max(0.0, _PATIENCE_SECONDS - waited)):
+            return f"the store {self._objects.url} does not answer: check the network and AWS_ENDPOINT_URL"
+        return self._answer
+
+    def _ask(self) -> None:
+        try:
+            self._objects.check()
+            self._answer = None
+        except StoreTrouble as error:
+            self._answer = str(error)
+        finally:
+            self._answered.set()
 
     def _take(self, experiment: str, name: str, found: Object) -> None:
         """Copy an object here, unless the file here is the same or was made from it."""

@@ -115,3 +115,11 @@ checkpoints = sa.Table(
     sa.Column("sha256", sa.String(64), nullable=False),
     sa.Column("created", _time, nullable=False),
 )
+
+identity = sa.Table(
+    "valley_identity",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("confirmed", sa.Boolean, nullable=False),
+)
+"""One row: the name that the home, or the store, has as well. `confirmed`: it was written there."""

@@ -117,6 +117,11 @@ def test_guessing_has_to_wait(guarded: Server) -> None:
     assert (locked.status_code, locked.json()["code"]) == (429, "too-many-keys")
     assert 0 < int(locked.headers["retry-after"]) <= 61
     assert guarded.client.get("/healthz").status_code == 200
+    assert guarded.client.get("/api/queue").json()["code"] == "key-required"
+    for _ in range(3):
+        assert guarded.client.get("/api/queue", headers={"X-API-Key": KEY}).status_code == 200, "who has it is let in"
+        again = guarded.client.get("/api/queue", headers={"X-API-Key": "guess"})
+        assert (again.status_code, again.json()["code"]) == (429, "too-many-keys")
 
 
 def test_an_unexpected_error_has_an_id_that_is_in_the_log_and_no_traceback(bare: Server) -> None:

@@ -98,6 +98,24 @@ def test_a_checkpoint_is_taken_listed_used_and_deleted(server: Server) -> None:
     assert left_behind(server.home) == []
 
 
+def test_an_upload_on_its_way_survives_the_start_of_another_server_on_the_same_home(
+    server: Server, tmp_path: Path
+) -> None:
+    body = save(weights(2))
+    (tmp_path / "home").symlink_to(server.home)
+
+    def slowly() -> Iterator[bytes]:
+        yield body[:2000]
+        with serving(tmp_path / "home"):
+            yield body[2000:]
+
+    response = send(server, slowly())
+    assert response.status_code == 201, response.text
+    id = response.json()["id"]
+    assert (server.home / "checkpoints" / f"{id}.safetensors").read_bytes() == body
+    assert server.client.delete(f"/api/checkpoints/{id}").status_code == 204
+
+
 def test_a_form_may_have_its_fields_in_any_order(server: Server) -> None:
     body = save(weights(2))
     for fields in ({"file": body, "model": QUERY["model"]}, {"model": QUERY["model"], "file": body}):

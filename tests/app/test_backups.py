@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from app.experiments.spec import Spec
 from app.settings import Settings
 from app.storage.backups import BadBackup, back_up, read_manifest, restore
 from app.storage.catalogue import Catalogue
 from app.storage.database import Database
+from app.storage.folders import Storage
 from app.storage.migrations import migrate
 from tests.app.cluster import TINY, Cluster
 from tests.app.databases import postgres_tool, postgres_url
@@ -150,3 +154,63 @@ def test_a_missing_tool_and_a_wrong_password_are_named_without_the_password(
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(BadBackup, match="pg_dump is not there"):
         back_up(settings, tmp_path / "copy")
+
+
+def test_a_restore_that_fails_leaves_nothing_and_can_be_tried_again(settings: Settings, tmp_path: Path) -> None:
+    """Neither an occupied database nor a damaged copy of one fills the home."""
+    home = Storage(settings.home)
+    home.identify("mine")
+    back_up(settings, tmp_path / "copy")
+    empty = tmp_path / "new"
+    with pytest.raises(BadBackup, match="empty database"):
+        restore(Settings.load(home=empty, database=settings.database), tmp_path / "copy")
+    assert not empty.exists()
+    again = Settings.load(home=empty)
+    (tmp_path / "copy" / "valley.db").rename(tmp_path / "aside")
+    with pytest.raises(BadBackup, match=r"the restore failed: No such file or directory: .*valley\.db"):
+        restore(again, tmp_path / "copy")
+    assert not [path for path in empty.rglob("*") if path.is_file()]
+    (tmp_path / "aside").rename(tmp_path / "copy" / "valley.db")
+    restore(again, tmp_path / "copy")
+    assert (empty / "checkpoints" / "a.safetensors").read_bytes() == b"weights"
+    assert Storage(empty).identity() == "mine"
+    assert not list(empty.rglob("*.partial"))
+
+
+def test_a_wrong_password_is_one_line_and_copies_nothing(settings: Settings, tmp_path: Path) -> None:
+    back_up(settings, tmp_path / "copy")
+    manifest = tmp_path / "copy" / "backup.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"database": "postgresql"}))
+    address = sa.make_url(postgres_url()).set(username="stranger", password="sesame")
+    new = Settings.load(home=tmp_path / "new", database=address.render_as_string(hide_password=False))
+    with pytest.raises(BadBackup, match=r"the restore failed, the database refuses: .*stranger") as refused:
+        restore(new, tmp_path / "copy")
+    assert "\n" not in str(refused.value)
+    assert "sesame" not in str(refused.value)
+    assert not new.home.exists()
+
+
+def test_a_backup_that_fails_is_one_line_and_leaves_no_part(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "somewhere")
+
+    with monkeypatch.context() as trouble:
+        trouble.setattr(shutil, "copy2", full)
+        with pytest.raises(BadBackup, match="the backup failed: No space left on device: somewhere"):
+            back_up(settings, tmp_path / "backups" / "copy")
+    assert list((tmp_path / "backups").iterdir()) == []
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(BadBackup, match="the backup failed: Not a directory"):
+        back_up(settings, tmp_path / "file" / "copy")
+
+
+def test_settings_that_are_there_stay(settings: Settings, tmp_path: Path) -> None:
+    back_up(settings, tmp_path / "copy")
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "valley.toml").write_text("port = 2\n")
+    (tmp_path / "new" / "identity").write_text("of an earlier try\n")
+    restore(Settings.load(home=tmp_path / "new"), tmp_path / "copy")
+    assert (tmp_path / "new" / "valley.toml").read_text() == "port = 2\n"
+    assert Storage(tmp_path / "new").identity() is None

@@ -238,6 +238,20 @@ def test_a_reader_misses_no_event_of_many_writers(database: Database) -> None:
     assert sorted(seen) == [1000 * writer + number for writer in range(4) for number in range(40)]
 
 
+def test_an_event_gets_its_number_when_all_lower_ones_can_be_seen(database: Database) -> None:
+    experiment = add(database)
+    other = threading.Thread(target=tell, args=(database, experiment, 2))
+    with database.write() as connection:
+        record(connection, experiment, [("progress", {"number": 0}), ("progress", {"number": 1})])
+        other.start()
+        other.join(0.5)
+        assert other.is_alive()
+    other.join(30)
+    with database.read() as connection:
+        found = read_events(connection, experiment, 0, 10)
+    assert [row.data["number"] for row in found if row.kind == "progress"] == [0, 1, 2]
+
+
 def test_a_hundred_watchers_see_every_event_in_order(database: Database) -> None:
     one, two = add(database), add(database)
     pump = Pump(database, interval=0.02)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.app.cluster import TINY
 from tests.app.runs import assert_same_results, valley
@@ -106,7 +107,7 @@ def test_a_disk_in_trouble_is_told_clearly_and_gone_with_its_cause(
     assert row["state"] == "failed"
     assert "No space left on device" in row["error"]
     assert "retry when the cause is gone" in row["error"]
-    assert [after["pid"] for after in workers(server)] != [before["pid"]]
+    until(lambda: [after["pid"] for after in workers(server)] != [before["pid"]])
 
     disk.empty()
     assert server.client.get("/readyz").status_code == 200
@@ -140,3 +141,41 @@ def test_a_server_does_not_start_on_a_disk_that_it_cannot_write(tmp_path: Path, 
     assert done.stderr.startswith(f"valley: home='{home}' cannot be written (")
     assert "--home" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_submissions_are_refused_while_the_home_cannot_be_written_though_the_database_can(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    elsewhere = f"sqlite:///{tmp_path / 'valley.db'}"  # as Postgres is
+    with serving(home, "--database", elsewhere, prefix=small_disk(home)) as server:
+        disk, id = Disk(server), server.still(TINY)
+        again = f"/api/experiments/{id}/retry"
+        disk.fill()
+        _refused(server, again, 507, "disk-full", "No space left on device")
+        disk.empty()
+        disk.inside(f"mount -o remount,ro {home}")
+        _refused(server, again, 503, "read-only", "Read-only file system")
+        disk.inside(f"mount -o remount,rw {home} && mv {home}/identity {home}/aside")
+        _refused(server, again, 503, "no-home", "is not that of the database")
+        assert f"home='{home}' is not the one of this database" in server.log
+        disk.inside(f"mv {home}/aside {home}/identity")
+        until(lambda: server.client.get("/readyz").status_code == 200)
+        assert _ready(server) == {"database": 1.0, "home": 1.0}
+        server.submit(TINY)
+        assert server.client.post(again).status_code == 202
+
+
+def _refused(server: Server, again: str, status: int, code: str, words: str) -> None:
+    time.sleep(1.1)  # what was found a second ago is believed
+    for answer in (server.client.post("/api/experiments", json=TINY), server.client.post(again)):
+        assert (answer.status_code, answer.json()["code"]) == (status, code)
+    ready = server.client.get("/readyz")
+    assert (ready.status_code, ready.json()["checks"]["home"]) == (503, words)
+    assert _ready(server) == {"database": 1.0, "home": 0.0}
+    assert server.client.get("/api/experiments").status_code == 200
+
+
+def _ready(server: Server) -> dict[str, float]:
+    families = text_string_to_metric_families(server.client.get("/metrics").text)
+    samples = [sample for family in families for sample in family.samples]
+    assert [sample for sample in samples if sample.name == "valley_home_free_bytes"]
+    return {sample.labels["check"]: sample.value for sample in samples if sample.name == "valley_ready"}

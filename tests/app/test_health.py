@@ -58,7 +58,7 @@ def test_a_real_worker_beats_and_its_death_is_seen_at_once(tmp_path: Path, monke
     monkeypatch.setenv("VALLEY_HEARTBEAT", str(beat))
     cluster = Cluster(tmp_path / "home")
     try:
-        cluster.start_workers(1)
+        cluster.start(workers=1)
         cluster.until(lambda: _well(beat))
         first = beat.stat().st_mtime
         cluster.until(lambda: beat.stat().st_mtime > first)

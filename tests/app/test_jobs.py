@@ -300,6 +300,23 @@ def test_the_same_code_runs_on_postgres(tmp_path: Path, undisturbed: Path) -> No
         cluster.close()
 
 
+@pytest.mark.parametrize("limit", [60.0, pytest.param(2.0, marks=pytest.mark.drill)])
+def test_cancel_takes_effect_within_seconds_on_postgres_too(tmp_path: Path, limit: float) -> None:
+    """There workers are told of it, and do not ask all the time."""
+    cluster = Cluster(tmp_path, postgres_url())
+    try:
+        cluster.start(workers=2)
+        for _ in range(3):
+            experiment = cluster.submit(LONG)
+            cluster.until(lambda one=experiment: len(epochs(cluster, one, "sgd")) >= 2)
+            began = time.monotonic()
+            cluster.call("cancel", experiment=experiment)
+            cluster.until(lambda one=experiment: cluster.get(one).state == "cancelled")
+            assert time.monotonic() - began < limit
+    finally:
+        cluster.close()
+
+
 def test_clocks_that_are_set_do_no_harm(tmp_path: Path, undisturbed: Path) -> None:
     """The clock of each process jumps by a day, forth and back, every half second."""
     jumping = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from app.runners.leases import hold_lease, take_lease
 from app.runners.reaper import GRACE_SECONDS, Reaper
 from app.runners.roster import Member, process_ids
 from app.storage.database import Database, lock_key
+from app.storage.tidings import tell
+from tests.app.databases import postgres_url
 
 _HOLDER = """
 import sys, threading
@@ -140,3 +143,42 @@ def test_whoever_comes_back_within_the_grace_is_not_robbed(database: Database, r
 def ids(database: Database) -> list[str]:
     with database.read() as connection:
         return process_ids(connection)
+
+
+def test_who_holds_a_lease_hears_what_is_told_and_nothing_before_its_transaction_ends() -> None:
+    database = Database(postgres_url())
+    heard: queue.Queue[str] = queue.Queue()
+    lease = hold_lease(database, "listener", hear=heard.put)
+    assert lease.listening
+    with database.write() as connection:
+        tell(connection, "first")
+        with pytest.raises(queue.Empty):
+            heard.get(timeout=0.5)
+    assert heard.get(timeout=10) == "first"
+    for number in range(200):  # some of them come right behind the answer to a sign of life
+        with database.write() as connection:
+            tell(connection, f"another-{number}")
+    assert [heard.get(timeout=10) for _ in range(200)] == [f"another-{number}" for number in range(200)]
+    lease.release()
+    assert not lease.listening
+    database.close()
+
+
+def test_a_session_that_was_lost_listens_again() -> None:
+    database = Database(postgres_url())
+    heard: queue.Queue[str] = queue.Queue()
+    lease = hold_lease(database, "listener", hear=heard.put, back=lambda: heard.put("back"))
+    with database.write() as connection:
+        connection.execute(
+            sa.text(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE query NOT LIKE '%terminate%' AND datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        )
+    assert heard.get(timeout=10) == "back"
+    assert lease.listening
+    with database.write() as connection:
+        tell(connection, "told")
+    assert heard.get(timeout=10) == "told"
+    lease.release()
+    database.close()

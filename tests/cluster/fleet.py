@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -25,9 +25,14 @@ from tests.cluster.postgres import Postgres
 
 @dataclass(frozen=True)
 class Burden:
-    """What Postgres did in a while: its share of one core, transactions a second, and tasks that ended a second."""
+    """What Postgres did in a while: its share of one core, transactions a second, and tasks that ended a second.
+
+    Beside it the shares of one core that the API process and all workers together took.
+    """
 
     core: float
+    api: float
+    workers: float
     transactions: float
     tasks: float
     seconds: float
@@ -112,10 +117,16 @@ class Fleet:
         self.deployment.close()
         self.postgres.close()
 
-    def _counters(self) -> tuple[float, float, float]:
+    def _counters(self) -> tuple[float, ...]:
         transactions = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()"
-        ended = "SELECT count(*) FROM valley_tasks WHERE state IN ('done', 'kept')"
-        return processor_seconds(self.postgres.pid), self._ask(transactions), self._ask(ended)
+        ended = "SELECT sum(tasks) FROM valley_hands"  # the rows of tasks go with their experiments
+        used = [processor_seconds(pid) for pid in (self.postgres.pid, self.deployment.api.pid)]
+        return (
+            *used,
+            sum(processor_seconds(one.pid) for one in self._processes),
+            self._ask(transactions),
+            self._ask(ended),
+        )
 
     def _ask(self, question: str) -> float:
         with self.deployment.database.read() as connection:
@@ -128,10 +139,18 @@ def processor_seconds(pid: int) -> float:
     total = sum(process.cpu_times()[:4])
     for child in process.children(recursive=True):
         try:
-            total += sum(child.cpu_times()[:2])
+            total += _own_seconds(child)
         except psutil.NoSuchProcess:
             continue
     return float(total)
+
+
+def _own_seconds(process: psutil.Process) -> float:
+    """CPU seconds of one process; to the nanosecond where it has one thread, as sessions of Postgres have."""
+    with suppress(OSError):
+        if process.num_threads() == 1:
+            return int(Path(f"/proc/{process.pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
+    return float(sum(process.cpu_times()[:2]))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import random
 import shutil
 import signal
 import subprocess
@@ -40,13 +41,18 @@ _LOOK_SECONDS = 0.4  # as often as a real desk looks
 
 
 class LightDesk(Desk):
-    """Sleeps instead of computing, and returns what somebody else computed."""
+    """Sleeps instead of computing, and returns what somebody else computed.
+
+    Tasks take between half and one and a half times as long as they take on average. Were they all of one length,
+    workers that began together would end together, and in between no urgent task could start anywhere.
+    """
 
     def __init__(self, results: dict[str, Result], folder: Path, seconds: float) -> None:
         super().__init__("cpu")
         self.results = results
         self.folder = folder
         self.seconds = seconds
+        self._lengths = random.Random(os.getpid())
 
     def warm_up(self) -> None:
         """There is no child to start."""
@@ -56,7 +62,7 @@ class LightDesk(Desk):
 
     def run(self, assignment: Assignment, hear: Callable[[Advance], None], look: Callable[[], float | None]) -> Result:
         hear(Advance(0.5, {}))
-        deadline = time.monotonic() + self.seconds
+        deadline = time.monotonic() + self.seconds * self._lengths.uniform(0.5, 1.5)
         while (left := deadline - time.monotonic()) > 0:
             time.sleep(min(left, _LOOK_SECONDS))
             if left > _LOOK_SECONDS and look() is not None:

@@ -18,13 +18,15 @@ SECRET = "a-secret-that-nobody-may-see"
 
 
 class Gate:
-    """Passes connections on to a port of this machine; while it is shut it drops them."""
+    """Passes connections on to a port of this machine; while shut it drops them, while mute it keeps them."""
 
     def __init__(self, port: int) -> None:
         self._target = ("127.0.0.1", port)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._shut = False
+        self._speaking = threading.Event()
+        self._speaking.set()
         self._open: set[socket.socket] = set()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -38,6 +40,15 @@ class Gate:
             yield
         finally:
             self._shut = False
+
+    @contextmanager
+    def mute(self) -> Iterator[None]:
+        """Inside the block everyone is let in, and nobody hears anything, as from a server that is stuck."""
+        self._speaking.clear()
+        try:
+            yield
+        finally:
+            self._speaking.set()
 
     def close(self) -> None:
         _close(self._listener)
@@ -57,6 +68,7 @@ class Gate:
     def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(2**16):
+                self._speaking.wait()
                 sink.sendall(data)
         for connection in (source, sink):
             self._open.discard(connection)

@@ -47,16 +47,33 @@ def steps() -> dict[int, Step]:
     return {number: Step(module.apply, getattr(module, "SUITS", number)) for number, module in found.items()}
 
 
+@dataclass(frozen=True)
+class Version:
+    """Of the tables that are there; `suits` is the oldest program that can go on with them."""
+
+    version: int
+    suits: int
+
+
+def found_version(connection: sa.Connection) -> Version | None:
+    """The version of the tables, None where there are none; nothing is changed."""
+    if not sa.inspect(connection).has_table(_VERSION.name):
+        return None
+    known = {column["name"] for column in sa.inspect(connection).get_columns(_VERSION.name)}
+    suits = sa.func.coalesce(_VERSION.c.suits, _VERSION.c.version) if "suits" in known else _VERSION.c.version
+    found = connection.execute(sa.select(sa.func.max(_VERSION.c.version), sa.func.max(suits))).one()
+    return None if found[0] is None else Version(int(found[0]), int(found[1]))
+
+
 def migrate(database: Database) -> int:
     """Bring the tables up to date; returns their version. Call it inside `database.alone`."""
     known = steps()
     with database.write(durable=True) as connection:
         _prepare(connection)
-        suits = sa.func.max(sa.func.coalesce(_VERSION.c.suits, _VERSION.c.version))
-        found = connection.execute(sa.select(sa.func.max(_VERSION.c.version), suits)).one()
-        version = int(found[0] or 0)
+        found = found_version(connection) or Version(0, 0)
+        version = found.version
         if version > max(known):
-            if found[1] <= max(known):
+            if found.suits <= max(known):
                 return version
             raise NewerDatabase(
                 f"the database has version {version}, this program knows {max(known)}: upgrade valleyscope"

@@ -1,0 +1,119 @@
+"""A store that is there and never answers holds nobody up: it is told of, waited for, and left behind in the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.commands.health import check_health
+from app.runners.departure import LEAVE_SECONDS
+from app.runners.heartbeat import Unwell
+from app.settings import Settings
+from app.storage import punctuality
+from app.storage.folders import Storage
+from app.storage.objects import Objects, StoreTrouble
+from app.storage.store import Replica
+from tests.app.cluster import _HOUSE, LONG
+from tests.app.servers import serving
+from tests.cluster.s3 import BUCKET, S3, serving_s3
+
+pytestmark = pytest.mark.xdist_group("store")
+
+STORE = f"s3://{BUCKET}/silence"
+SPEC = LONG | {"minima": {"sgd": {"epochs": 200}}, "curves": {}, "planes": {}}
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3]:
+    with serving_s3() as found, pytest.MonkeyPatch.context() as patch:
+        for name, value in found.environment.items():
+            patch.setenv(name, value)
+        yield found
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limits of a single request, small enough for a test."""
+    monkeypatch.setattr(punctuality, "REQUEST_SECONDS", 1.0)
+    monkeypatch.setattr(punctuality, "READ_SECONDS", 1.0)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_every_call_ends_and_says_that_the_store_cannot_be_reached(s3: S3, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(100_000))
+    (tmp_path / "large").write_bytes(bytes(17 * 2**20))
+    objects = Objects(STORE)
+    objects.probe()
+    calls = {
+        "list": lambda: objects.list("experiments"),
+        "find": lambda: objects.find("experiments/one"),
+        "check": objects.check,
+        "probe": objects.probe,
+        "put": lambda: objects.put("experiments/one", tmp_path / "file"),
+        "get": lambda: objects.get("experiments/one", tmp_path / "copy"),
+        "remove": lambda: objects.remove(["experiments/one"]),
+    }
+    with s3.gate.mute():
+        for name, call in calls.items():
+            began = time.monotonic()
+            with pytest.raises(StoreTrouble, match="cannot be reached"):
+                call()
+            assert time.monotonic() - began < 20, name
+    objects.put("experiments/one", tmp_path / "large")
+    assert objects.list("experiments")["one"].size == 17 * 2**20
+
+
+def test_trouble_is_known_within_seconds_and_gone_with_its_cause(s3: S3, tmp_path: Path) -> None:
+    replica = Replica(Objects(STORE), Storage(tmp_path))
+    assert replica.trouble() is None
+    with s3.gate.mute():
+        replica._asked = None
+        for _ in range(2):
+            began = time.monotonic()
+            assert "does not answer" in str(replica.trouble())
+            assert time.monotonic() - began < 6
+    deadline = time.monotonic() + 60
+    while replica.trouble() is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_a_service_tells_of_a_silent_store_and_leaves_it_behind(s3: S3, tmp_path: Path) -> None:
+    store = f"{STORE}-of-a-service"  # nobody else's: a new database refuses a store that has experiments
+    environment = {**s3.environment, "VALLEY_STORE": store, "VALLEY_ALLOWED_MODELS": str(SPEC["model"]["name"])}
+    home = tmp_path / "home"
+    with serving(home, environment=environment) as server:
+        database = f"sqlite:///{home / 'valley.db'}"
+        command = [sys.executable, "-m", "app.cli", "worker", "--home", str(tmp_path / "far"), "--database", database]
+        with (tmp_path / "worker.log").open("w", encoding="utf-8") as log:
+            worker = subprocess.Popen(command, cwd=_HOUSE, env=os.environ | environment, stderr=log)
+        id = server.submit(SPEC)
+        server.wait(id, "running")
+        objects, deadline = Objects(store), time.monotonic() + 120
+        while objects.find(f"experiments/{id}/work/sgd/training-state.pt") is None:
+            assert time.monotonic() < deadline, (tmp_path / "worker.log").read_text(encoding="utf-8")
+            time.sleep(0.2)
+        host, port = server.url.removeprefix("http://").split(":")
+        settings = Settings.load(home=home, host=host, port=int(port))
+        assert "is ready" in check_health(settings, "api")
+        with s3.gate.mute():
+            time.sleep(5.5)  # until the last answer is too old to be given again
+            ready = server.client.get("/readyz", timeout=8)
+            assert ready.status_code == 503
+            assert "does not answer" in ready.json()["checks"]["store"]
+            with pytest.raises(Unwell, match=r"the store .* does not answer"):
+                check_health(settings, "api")
+            began = time.monotonic()
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(LEAVE_SECONDS + 10) == 0
+            assert time.monotonic() - began < LEAVE_SECONDS
+            assert server.client.get(f"/api/experiments/{id}").json()["state"] == "running"
+            assert server.stop() == 0
+            assert "Traceback" not in server.log
