@@ -170,7 +170,8 @@ def crowd(workers: int, queued: int, probes: int) -> list[Figure]:
         burden = busy[0]
         print(
             f"busy: {100 * burden.core:.1f} % of a core, {burden.transactions:.0f} transactions and {burden.tasks:.1f} "
-            f"tasks a second over {burden.seconds:.0f} s, {found.connections()} connections",
+            f"tasks a second over {burden.seconds:.0f} s, {found.connections()} connections; "
+            f"API with its helpers {100 * burden.api:.1f} % of a core, all workers {100 * burden.workers:.1f} %",
             flush=True,
         )
     middle, longest = middle_and_longest(starts)
