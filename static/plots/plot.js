@@ -59,6 +59,7 @@ export class Plot {
     this.draws += 1;
     this.canvas.dataset.draws = String(this.draws);
     this.canvas.dataset.took = this.took.toFixed(0);
+    this.canvas.dataset.room = String(room);
     this.stage.style.width = `${width}px`;
     if (fresh) this.onfresh?.();
     this.ondraw?.();

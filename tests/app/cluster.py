@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from app.storage.catalogue import Catalogue, ExperimentRow
 from app.storage.database import Database
 from app.storage.events import EventRow, read_events
 from app.storage.tables import tasks
+from tests.waiting import until
 
 TINY: dict[str, Any] = {
     "name": "tiny",
@@ -141,10 +141,7 @@ class Cluster:
         return row
 
     def until(self, condition: Callable[[], object], timeout: float = 240.0) -> None:
-        deadline = time.monotonic() + timeout
-        while not condition():
-            assert time.monotonic() < deadline, "it did not happen in time"
-            time.sleep(0.02)
+        until(condition, timeout)
 
     def children(self, worker: subprocess.Popen[str]) -> list[int]:
         """The processes that a worker started for its tasks."""

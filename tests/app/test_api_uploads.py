@@ -10,6 +10,7 @@ import socket
 import struct
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from safetensors.numpy import load, save
 
 from app.storage.uploads import BadUpload, Entry, parse_header
 from tests.app.servers import TINY, Server, serving
+from tests.waiting import until
 
 MODEL = {"name": "cnn", "channels": [4, 8], "hidden": 16}
 QUERY = {"model": json.dumps(MODEL), "dataset": "digits"}
@@ -245,7 +247,8 @@ def test_an_oversized_file_is_cut_off_and_memory_is_bounded(server: Server) -> N
         status = 413  # the server has closed the connection while we were still sending
     assert status == 413
     assert send(server, file_of(claim([2**60], 2**62))).status_code == 413
-    assert b"413" in raw(server, "Content-Length: 1099511627776\r\n", b"x")
+    with sent(server, "Content-Length: 1099511627776\r\n", b"x") as connection:
+        assert b"413" in connection.recv(100)
     assert process.memory_info().rss - before < 64 * MEBIBYTE
     assert left_behind(server.home) == []
 
@@ -290,21 +293,21 @@ def test_what_is_no_file_is_refused(server: Server, headers: dict[str, str], bod
     assert left_behind(server.home) == []
 
 
-def raw(server: Server, headers: str, body: bytes, *, wait: bool = True) -> bytes:
-    """Send a request as no proper client would; returns how the answer begins."""
+@contextmanager
+def sent(server: Server, headers: str, body: bytes) -> Iterator[socket.socket]:
+    """A request as no proper client would make it, on a connection that stands while the block is open."""
     host, port = server.url.removeprefix("http://").split(":")
     head = f"POST /api/checkpoints?model=cnn&dataset=digits HTTP/1.1\r\nHost: {host}\r\n{headers}"
     with socket.create_connection((host, int(port)), timeout=30) as connection:
         connection.sendall(f"{head}Content-Type: application/octet-stream\r\n\r\n".encode() + body)
-        return connection.recv(100) if wait else b""
+        yield connection
 
 
 def test_a_client_that_goes_away_leaves_nothing(server: Server) -> None:
-    raw(server, "Content-Length: 100000\r\n", GOOD[:500], wait=False)
-    for _ in range(100):
-        if left_behind(server.home) == [] and server.client.get("/healthz").status_code == 200:
-            break
-    assert left_behind(server.home) == []
+    with sent(server, "Content-Length: 100000\r\n", GOOD[:500]):
+        until(lambda: len(left_behind(server.home)) == 1)
+    until(lambda: left_behind(server.home) == [])
+    assert server.client.get("/healthz").status_code == 200
 
 
 @given(st.binary(max_size=400))

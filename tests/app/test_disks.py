@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.app.cluster import TINY
 from tests.app.runs import assert_same_results, valley
 from tests.app.servers import Server, serving
+from tests.waiting import until
 
 _ALONE = ("unshare", "--map-root-user", "--mount")
 
@@ -56,13 +57,6 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
     with serving(home, workers=1, prefix=small_disk(home)) as server:
         until(lambda: workers(server))
         yield Disk(server)
-
-
-def until(condition: Callable[[], object], timeout: float = 120.0) -> None:
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def workers(server: Server) -> list[dict[str, Any]]:

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -24,6 +23,7 @@ from app.settings import Settings
 from app.storage.database import Database
 from tests.app.runs import valley
 from tests.app.servers import TINY, Server, serving
+from tests.waiting import until
 
 HIDE_CURSOR, SHOW_CURSOR = b"\x1b[?25l", b"\x1b[?25h"
 
@@ -206,19 +206,13 @@ def test_a_dead_worker_is_replaced_and_a_killed_server_leaves_none(tmp_path: Pat
         parent = psutil.Process(server.process.pid)
         server.client.headers["X-API-Key"] = key
 
-        def until(condition: Callable[[], bool]) -> None:
-            deadline = time.monotonic() + 90
-            while not condition():
-                assert time.monotonic() < deadline, server.log
-                time.sleep(0.1)
-
         def workers() -> list[int]:
             return [row["pid"] for row in server.client.get("/api/workers").json()["items"]]
 
-        until(lambda: len(workers()) == 1)
+        until(lambda: len(workers()) == 1, complaint=lambda: server.log)
         [first] = workers()
         psutil.Process(first).kill()
-        until(lambda: workers() not in ([], [first]) and first not in workers())
+        until(lambda: workers() not in ([], [first]) and first not in workers(), complaint=lambda: server.log)
         [pid] = workers()
         second = psutil.Process(pid)
         assert second.nice() > parent.nice()

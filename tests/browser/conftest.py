@@ -314,6 +314,19 @@ def axe() -> str:
     return script.read_text(encoding="utf-8")
 
 
+def idle(page: Page, needed: str = ".surfaces .plot", count: int = 1) -> None:
+    """Until so many pictures are there, and all of the page are drawn, as wide as there is room for them."""
+    page.wait_for_function(
+        """([needed, count]) => {
+          const plots = [...document.querySelectorAll('.plot')].filter((plot) => !plot.closest('[hidden]'));
+          const room = (plot) => String(Math.floor(plot.closest('figure').clientWidth));
+          const there = document.querySelectorAll(needed).length;
+          return there >= count && plots.every((plot) => plot.dataset.room === room(plot));
+        }""",
+        arg=[needed, count],
+    )
+
+
 def violations(page: Page, axe: str) -> list[str]:
     """What axe-core finds serious or critical on a page, with the elements."""
     page.evaluate(axe)

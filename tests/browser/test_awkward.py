@@ -11,8 +11,8 @@ import httpx
 from playwright.sync_api import expect
 from safetensors.torch import load_file, save_file
 
-from tests.browser.conftest import AWKWARD, TINY, Server, violations
-from tests.browser.test_experiment import drawn, idle, point_at
+from tests.browser.conftest import AWKWARD, TINY, Server, idle, violations
+from tests.browser.test_experiment import drawn, point_at
 
 
 def test_a_name_is_text_and_never_markup(server: Server, finished: str, failed: str, open_page: Any) -> None:

@@ -8,16 +8,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Server, violations
+from tests.browser.conftest import Server, idle, violations
 
 
 @pytest.fixture(scope="module")
 def page(share_page: Any, shared_server: Server, finished: str, finished_too: str) -> Page:
     found: Page = share_page(shared_server, f"/compare?ids={finished},{finished_too}")
-    found.wait_for_function(
-        "() => { const plots = [...document.querySelectorAll('.plot')]; "
-        "return plots.length >= 5 && plots.every((plot) => plot.dataset.draws); }"
-    )
+    idle(found, ".plot", 5)
     return found
 
 

@@ -9,23 +9,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Server, violations
+from tests.browser.conftest import Server, idle, violations
 
 
 def drawn(page: Page, panel: str = ".surfaces") -> Locator:
     plots = page.locator(f"{panel} .plot[data-draws]")
     plots.first.wait_for()
     return plots
-
-
-def idle(page: Page) -> None:
-    """Until all pictures that are on the page are drawn."""
-    page.wait_for_function(
-        """() => {
-          const plots = [...document.querySelectorAll('.plot')].filter((plot) => !plot.closest('[hidden]'));
-          return document.querySelector('.surfaces .plot') && plots.every((plot) => plot.dataset.draws);
-        }"""
-    )
 
 
 def point_at(page: Page, plot: Locator, x: float, y: float | None = None) -> None:
@@ -300,7 +290,9 @@ def test_nothing_overflows(open_page: Any, server: Server, finished: str, width:
 def test_pictures_stay_whole_when_the_window_changes(page: Page) -> None:
     for width in (1024, 390, 1440):
         page.set_viewport_size({"width": width, "height": 900})
-        page.wait_for_function(
+        page.wait_for_function("width => innerWidth === width", arg=width)
+        idle(page)
+        assert page.evaluate(
             """() => [...document.querySelectorAll(':is(.surfaces, .profiles) .plot')].every((plot) => {
               const { width, height, xaxis, yaxis } = plot._fullLayout;
               const room = plot.closest('figure').clientWidth;

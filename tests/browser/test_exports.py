@@ -16,8 +16,7 @@ from safetensors.numpy import load_file
 
 from app.experiments.spec import parse_spec
 from landscape.store import Landscape
-from tests.browser.conftest import Server
-from tests.browser.test_experiment import idle
+from tests.browser.conftest import Server, idle
 
 LARGEST_SVG = 1_000_000
 

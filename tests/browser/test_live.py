@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import CDPSession, Page, expect
 
-from tests.browser.conftest import Server
-from tests.browser.test_experiment import idle
+from tests.browser.conftest import Server, idle
 
 # A lost connection is noted by the browser itself, not by the page.
 LOST = r"ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|ERR_NETWORK|status of 50[23]"

@@ -22,6 +22,7 @@ from app.storage.events import EventRow, read_events
 from app.storage.tables import processes, tasks
 from tests.cluster.postgres import Postgres, free_port
 from tests.cluster.proxy import Proxy
+from tests.waiting import until
 
 HOUSE = Path(__file__).parents[2]
 FINAL = ("done", "failed", "cancelled")
@@ -156,9 +157,7 @@ class Deployment:
     def until(self, condition: Callable[[], object], timeout: float = 120.0, what: str = "it did not happen") -> float:
         """Wait for a condition; returns the seconds that it took."""
         began = time.monotonic()
-        while not condition():
-            assert time.monotonic() - began < timeout, f"{what} within {timeout} s\n{self.last_words()}"
-            time.sleep(0.05)
+        until(condition, timeout, lambda: f"{what}\n{self.last_words()}")
         return time.monotonic() - began
 
     def last_words(self) -> str:

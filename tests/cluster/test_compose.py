@@ -6,8 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from tests.app.servers import TINY
 from tests.cluster.composefile import COMPOSE_FILE, HOUSE, read_choices, read_compose, read_document, variables
 from tests.cluster.confinement import PREFIX, can_confine, confinement
 from tests.cluster.rehearsal import Rehearsal, make_secrets, rehearsing
+from tests.waiting import until
 
 SLOW = {**LONG, "name": "slow"}
 
@@ -183,14 +183,6 @@ def client(stack: Rehearsal) -> Iterator[httpx.Client]:
     key = (stack.containers["api-1"].folders["/tmp"].parents[1] / "made" / "api_key").read_text()
     with httpx.Client(base_url=stack.address("api", outer), headers={"X-API-Key": key}, timeout=60) as found:
         yield found
-
-
-def until(condition: Callable[[], Any], timeout: float = 150.0) -> Any:
-    deadline = time.monotonic() + timeout
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.1)
-    return found
 
 
 @pytest.mark.xdist_group("compose")
