@@ -33,8 +33,10 @@ FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader
 WIDTHS = {"": 1440, "-tablet": 1024, "-phone": 390}
 DRAWN = """() => {
   const plots = [...document.querySelectorAll('.plot')].filter((plot) => !plot.closest('[hidden]'));
-  const drawn = plots.length > 0 && plots.every((plot) => plot.dataset.draws);
-  return drawn || document.querySelector('.experiments canvas');
+  const whole = (plot) => plot.dataset.room === String(Math.floor(plot.closest('figure').clientWidth));
+  const small = [...document.querySelectorAll('[data-state=done] canvas')];
+  const painted = (canvas) => canvas.getAttribute('aria-label') !== 'no surface yet';
+  return plots.length + small.length > 0 && plots.every(whole) && small.every(painted);
 }"""
 
 
@@ -115,7 +117,7 @@ def taken(
     page.set_default_timeout(120_000)
     page.goto(address)
     page.wait_for_function(DRAWN)
-    page.wait_for_timeout(1000)
+    page.wait_for_timeout(1000)  # a relief is painted in the frames that follow, of which nobody is told
     if part:
         page.add_style_tag(content=".table-button { visibility: hidden }")
     shot = page.locator(part).first.screenshot() if part else page.screenshot(full_page=whole)

@@ -37,12 +37,15 @@ function askOnce(wrong) {
 
 /**
  * Sends a request. One that only reads waits while the server is away and is sent again when it is back.
- * @returns {Promise<Response>} a response that is a success
+ * @param {{read?: (response: Response) => Promise<unknown>}} [options] read: what is wanted of a response; one that the
+ *   server was lost in the middle of is as none
+ * @returns {Promise<any>} a response that is a success, or what was read of it
  */
-export async function send(method, path, { body, headers = {}, signal, type = 'application/json', accept } = {}) {
+export async function send(method, path, { body, headers = {}, signal, type = 'application/json', accept, read } = {}) {
   for (;;) {
     const key = keptKey();
     let response;
+    let found;
     try {
       response = await fetch(path, {
         method,
@@ -56,6 +59,7 @@ export async function send(method, path, { body, headers = {}, signal, type = 'a
           ...headers,
         },
       });
+      found = read && response.ok ? await read(response) : response;
     } catch (error) {
       if (signal?.aborted) throw error;
       connection.lost();
@@ -70,12 +74,13 @@ export async function send(method, path, { body, headers = {}, signal, type = 'a
       await askOnce(Boolean(key) && key === keptKey());
       continue;
     }
-    if (response.ok) return response;
+    if (response.ok) return found;
     throw new ApiError(response.status, await response.json().catch(() => ({})));
   }
 }
 
 const json = async (response) => (response.status === 204 ? null : response.json());
+const text = (response) => response.text();
 
 /** Values of a plane, from the binary form of /surface. Rows are values of y. */
 function unpackSurface(buffer) {
@@ -100,7 +105,7 @@ export function decodeArray({ dtype, bdata }) {
 
 export const api = {
   connection,
-  get: (path, options) => send('GET', path, options).then(json),
+  get: (path, options) => send('GET', path, { read: text, ...options }).then(JSON.parse),
   post: (path, body, options) => send('POST', path, { body: body === undefined ? undefined : JSON.stringify(body), ...options }).then(json),
   del: (path, options) => send('DELETE', path, options).then(json),
   /** Sends a file as it is. */

@@ -1,11 +1,12 @@
 /**
  * Calls a function again and again while the page is visible, never twice at once.
  * @param {() => Promise<number>} look returns the pause until the next look, in milliseconds
- * @returns {{now: () => Promise<void>, stop: () => void}}
+ * @returns {{now: () => Promise<void>, stop: () => void}} now: a look that begins after this call, as soon as it may
  */
 export function poll(look) {
   let timer = 0;
   let running = null;
+  let next = null;
   let stopped = false;
 
   async function once() {
@@ -14,9 +15,16 @@ export function poll(look) {
     if (!stopped && !document.hidden) timer = setTimeout(now, pause);
   }
 
+  /** What is under way may have been answered before that happened for which somebody wants to look again. */
   function now() {
-    running ??= once().finally(() => { running = null; });
+    if (running) return (next ??= running.then(again, again));
+    running = once().finally(() => { running = null; });
     return running;
+  }
+
+  function again() {
+    next = null;
+    return stopped ? undefined : now();
   }
 
   const seen = () => { if (!document.hidden && !stopped) now(); };

@@ -55,6 +55,7 @@ export class Plot {
     const began = performance.now();
     const size = { width, height, autosize: false };
     await Plotly[fresh ? 'newPlot' : 'react'](this.canvas, data, { ...layout, ...size }, CONFIG);
+    if (this.closed) return;
     this.took = performance.now() - began;
     this.draws += 1;
     this.canvas.dataset.draws = String(this.draws);

@@ -67,15 +67,22 @@ export class ExperimentRow {
     this.facts.replaceChildren(element('span', {}, `${dataset} · ${model}`), ...shown, ...rest);
   }
 
-  /** Badge and buttons change only with the state, so that a button keeps its focus. */
   #face(experiment) {
-    const { state, stage, name } = experiment;
+    const { state, stage } = experiment;
     const face = `${state} ${stage === 'cancelling'} ${experiment.verdict_kind}`;
     if (this.face === face) return;
     this.face = face;
     this.badge.replaceChildren(experimentBadge(experiment));
+    this.#offer(experiment);
+  }
+
+  /** A button stays while it is offered: one that is replaced loses its focus, and a click that has begun on it. */
+  #offer({ state, name }) {
+    const offered = ACTIVE.includes(state) ? 'cancel' : state === 'done' ? 'delete' : 'retry and delete';
+    if (this.offered === offered) return;
+    this.offered = offered;
     const button = (shape, words, act) => element('button.plain', { type: 'button', title: words, 'aria-label': `${words} ${name}`, onclick: act }, icon(shape));
-    this.actions.replaceChildren(...(ACTIVE.includes(state)
+    this.actions.replaceChildren(...(offered === 'cancel'
       ? [button('stop', 'Cancel', () => this.#do('cancel'))]
       : [state === 'done' ? null : button('again', 'Retry', () => this.#do('retry')), button('bin', 'Delete', () => this.#delete(name))].filter(Boolean)));
   }

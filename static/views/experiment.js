@@ -169,12 +169,15 @@ class ExperimentView {
     if (experiment.state === this.shownState) return;
     if (this.shownState) this.context.announce(`${experiment.name}: ${stateText(experiment)}`);
     this.shownState = experiment.state;
-    const button = (words, action) => element('button', { type: 'button', onclick: action }, words);
-    const actions = [];
-    if (this.observed.active) actions.push(button('Cancel', () => this.#cancel()));
-    if (experiment.state === 'failed' || experiment.state === 'cancelled')
-      actions.push(button('Retry', () => this.#order('retry')));
-    this.actions.replaceChildren(...actions);
+    this.#offer(this.observed.active ? 'Cancel' : experiment.state === 'done' ? null : 'Retry');
+  }
+
+  /** A button stays while it is offered: one that is replaced loses its focus, and a click that has begun on it. */
+  #offer(words) {
+    if (words === this.offered) return;
+    this.offered = words;
+    const action = () => (words === 'Cancel' ? this.#cancel() : this.#order('retry'));
+    this.actions.replaceChildren(...(words ? [element('button', { type: 'button', onclick: action }, words)] : []));
   }
 
   async #cancel() {

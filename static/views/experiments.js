@@ -28,7 +28,6 @@ export default function mount(root, context) {
   const rows = new Map();
   const chosen = new Set((store.get().ids ?? '').split(',').filter(Boolean));
   let limit = PAGE;
-  let asked = '';
   let typing = 0;
 
   const search = element('input', { type: 'search', placeholder: 'Search by name', 'aria-label': 'Search by name', oninput: () => {
@@ -67,16 +66,19 @@ export default function mount(root, context) {
     order.field.value = query.sort ?? '';
   }
 
+  function question(query) {
+    const asked = new URLSearchParams({ limit: String(limit) });
+    if (STATES.includes(query.state)) asked.set('state', query.state);
+    if (query.search) asked.set('search', query.search);
+    return asked.toString();
+  }
+
   async function look() {
-    const query = store.get();
-    const address = new URLSearchParams({ limit: String(limit) });
-    if (STATES.includes(query.state)) address.set('state', query.state);
-    if (query.search) address.set('search', query.search);
-    asked = address.toString();
-    const mine = asked;
+    const asked = question(store.get());
     try {
-      const page = await api.get(`/api/experiments?${address}`);
-      if (mine !== asked) return 0;
+      const page = await api.get(`/api/experiments?${asked}`);
+      const query = store.get();
+      if (question(query) !== asked) return 0; // something else is wanted meanwhile
       show(page, query);
       return page.items.some((item) => item.state === 'running' || item.state === 'queued') ? LIVE : CALM;
     } catch (error) {

@@ -77,7 +77,9 @@ export default async function mount(root, { api, store, navigate, announce }) {
     try {
       values = spec ? JSON.parse(spec) : null;
     } catch { /* a mangled link: the recipe stays */ }
+    const asked = location.search;
     if (!values && from) values = (await api.get(`/api/experiments/${from}`)).spec;
+    if (location.search !== asked) return; // something else is wanted meanwhile
     const known = recipes.items.find((entry) => entry.name === (recipe ?? recipes.demo));
     const draft = values && (from && !spec ? 'The spec of another experiment, to be changed.' : 'As you left it.');
     chooser.show(recipe === 'blank' || (!recipe && values) ? 'blank' : known?.name ?? recipes.demo, draft);

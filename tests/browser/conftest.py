@@ -11,10 +11,11 @@ import subprocess
 import sys
 import tarfile
 import threading
-import time
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from app.commands.client import Client, Unreachable
+from tests.waiting import until
 
 HOUSE = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -37,8 +39,8 @@ FLAGS = [
     "--disable-sync",
 ]
 AXE = "axe-core@4.14.0"
-PATIENCE = 30_000
-LONG_PATIENCE = 120_000  # for what makes a fresh server load torch, on cores that are busy with other tests
+PATIENCE = 60_000
+LONG_PATIENCE = 180_000  # for what a worker does, or needs a fresh process with torch, on cores busy with other tests
 
 expect.set_options(timeout=PATIENCE)
 
@@ -79,6 +81,7 @@ class Server:
 
     def start(self) -> None:
         command = [sys.executable, "-m", "app.cli", "serve", "--port", str(self.port), "--home", str(self.home)]
+        self.address = ""
         self.process = subprocess.Popen(
             [*command, "--workers", str(self.workers)],
             cwd=HOUSE,
@@ -129,14 +132,28 @@ class Server:
                 reason = error
         raise reason
 
-    def wait(self, experiment: str, *states: str, seconds: float = 120.0) -> dict[str, Any]:
+    def wait(self, experiment: str, *states: str, seconds: float = 300.0) -> dict[str, Any]:
         """Until the experiment is in one of these states, by default at its end."""
-        deadline = time.monotonic() + seconds
         wanted = states or ("done", "failed", "cancelled")
-        while (found := self.client.experiment(experiment))["state"] not in wanted:
-            assert time.monotonic() < deadline, f"{found['state']} at {found['stage']}: it did not happen in time"
-            time.sleep(0.1)
+        found: dict[str, Any] = {}
+
+        def arrived() -> bool:
+            assert self.alive, "the server has ended"
+            with suppress(Unreachable):  # a busy machine is asked again
+                found.update(self.client.experiment(experiment))
+            return found.get("state") in wanted
+
+        until(arrived, seconds, lambda: f"{found.get('state')} at {found.get('stage')}, not yet {' or '.join(wanted)}")
         return found
+
+
+@contextmanager
+def occupied(server: Server) -> Iterator[None]:
+    """While the worker is busy with something else: what is submitted waits until a page is there to see it begin."""
+    other = server.submit(name="in the way", training={"epochs": 2000, "batch_size": 8})
+    server.wait(other, "running")
+    yield
+    server.client.post(f"/api/experiments/{other}/cancel")
 
 
 class Guard:
@@ -301,16 +318,17 @@ def axe() -> str:
         cache.mkdir(parents=True, exist_ok=True)
         npm = shutil.which("npm")
         assert npm, "npm is needed once, to fetch axe-core for the tests of accessibility"
-        done = subprocess.run([npm, "pack", AXE, "--silent"], cwd=cache, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        archive = cache / done.stdout.split()[-1]
-        with tarfile.open(archive) as packed:
-            member = packed.extractfile("package/axe.min.js")
-            assert member is not None
-            part = script.with_suffix(f".{os.getpid()}")
-            part.write_bytes(member.read())
-            part.replace(script)
-        archive.unlink(missing_ok=True)
+        # In a folder of its own: other processes of a test run may fetch it at the same time.
+        with TemporaryDirectory(dir=cache) as folder:
+            pack = [npm, "pack", AXE, "--silent"]
+            done = subprocess.run(pack, cwd=folder, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            with tarfile.open(Path(folder) / done.stdout.split()[-1]) as packed:
+                member = packed.extractfile("package/axe.min.js")
+                assert member is not None
+                part = Path(folder) / script.name
+                part.write_bytes(member.read())
+                part.replace(script)
     return script.read_text(encoding="utf-8")
 
 

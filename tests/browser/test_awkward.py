@@ -11,7 +11,7 @@ import httpx
 from playwright.sync_api import expect
 from safetensors.torch import load_file, save_file
 
-from tests.browser.conftest import AWKWARD, TINY, Server, idle, violations
+from tests.browser.conftest import AWKWARD, LONG_PATIENCE, TINY, Server, idle, violations
 from tests.browser.test_experiment import drawn, point_at
 
 
@@ -44,10 +44,10 @@ def test_a_failed_experiment_says_why_and_can_be_tried_again(
 def test_a_cancelled_experiment_keeps_what_it_has_and_goes_on(server: Server, open_page: Any) -> None:
     experiment = server.submit(name="stopped", training={"epochs": 2000, "batch_size": 8})
     page = open_page(server, f"/experiments/{experiment}")
-    page.locator(".training .plot[data-draws]").wait_for()
+    page.locator(".training .plot[data-draws]").wait_for(timeout=LONG_PATIENCE)
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel it").click()
-    expect(page.locator(".verdict .badge")).to_have_text("cancelled")
+    expect(page.locator(".verdict .badge")).to_have_text("cancelled", timeout=LONG_PATIENCE)
     expect(page.locator(".training .plot")).to_be_visible()
     page.reload()
     page.locator(".training .plot[data-draws]").wait_for()
@@ -57,7 +57,7 @@ def test_a_cancelled_experiment_keeps_what_it_has_and_goes_on(server: Server, op
     page.get_by_role("button", name="Retry").click()
     expect(page.locator(".verdict .badge")).to_have_text(re.compile("queued|running"))
     server.client.post(f"/api/experiments/{experiment}/cancel")
-    expect(page.locator(".verdict .badge")).to_have_text("cancelled")
+    expect(page.locator(".verdict .badge")).to_have_text("cancelled", timeout=LONG_PATIENCE)
 
 
 def test_an_address_that_makes_no_sense_shows_the_default(server: Server, finished: str, open_page: Any) -> None:
@@ -73,7 +73,7 @@ def upload(server: Server, path: Path, model: dict[str, Any]) -> str:
     """Somebody's own weights; returns their id."""
     form = {"name": path.stem, "model": json.dumps(model), "dataset": "digits"}
     with path.open("rb") as file:
-        found = httpx.post(f"{server.address}/api/checkpoints", data=form, files={"file": file}, timeout=60)
+        found = httpx.post(f"{server.address}/api/checkpoints", data=form, files={"file": file}, timeout=180)
     assert found.status_code == 201, found.text
     return str(found.json()["id"])
 

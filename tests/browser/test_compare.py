@@ -80,6 +80,6 @@ def test_nobody_is_shut_out(
     open_page: Any, server: Server, finished: str, finished_too: str, axe: str, width: int
 ) -> None:
     page = open_page(server, f"/compare?ids={finished},{finished_too}", width=width)
-    page.locator(".plot[data-draws]").nth(4).wait_for()
+    idle(page, ".plot", 5)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert violations(page, axe) == []

@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 
 from app.experiments.spec import parse_spec
 from landscape.store import Landscape
-from tests.browser.conftest import Server, idle
+from tests.browser.conftest import LONG_PATIENCE, Server, idle
 
 LARGEST_SVG = 1_000_000
 
@@ -31,7 +31,7 @@ def page(share_page: Any, shared_server: Server, finished: str) -> Page:
 def take(page: Page, name: str, folder: Path) -> Path:
     """Click on an entry of the menu; returns the file."""
     page.locator(".menu summary").click()
-    with page.expect_download() as download:
+    with page.expect_download(timeout=LONG_PATIENCE) as download:
         page.locator(f".menu [data-file='{name}']").click()
     path = folder / download.value.suggested_filename
     download.value.save_as(path)

@@ -77,7 +77,7 @@ def test_everything_is_reached_and_done_by_keyboard(server: Server, open_page: A
     expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     press_until(page, page.get_by_role("button", name="Cancel keys"))
     page.keyboard.press("Enter")
-    expect(page.get_by_role("button", name="Delete keys")).to_be_visible()
+    expect(page.get_by_role("button", name="Delete keys")).to_be_visible(timeout=LONG_PATIENCE)
     press_until(page, page.get_by_role("button", name="Delete keys"))
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Keep it")).to_be_focused()
@@ -114,14 +114,43 @@ def test_a_killed_server_is_noticed_quietly_and_the_list_goes_on_when_it_is_back
     page = open_page(server)
     page.guard.expect(LOST)
     row = page.locator(f'li[data-id="{experiment}"]')
-    expect(row).to_have_attribute("data-state", "running")
+    expect(row).to_have_attribute("data-state", "running", timeout=LONG_PATIENCE)
     server.kill()
     expect(page.locator("#notice")).to_contain_text("does not answer")
     expect(row).to_be_visible()
     server.start()
     expect(page.locator("#notice")).to_be_hidden()
     page.get_by_role("button", name="Cancel survivor").click()
-    expect(row).to_have_attribute("data-state", "cancelled")
+    expect(row).to_have_attribute("data-state", "cancelled", timeout=LONG_PATIENCE)
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again_and_what_is_shown_stays(
+    server: Server, finished: str, open_page: Any
+) -> None:
+    page = open_page(server, "/?search=finished")
+    expect(page.locator(f'li[data-id="{finished}"]')).to_be_visible()
+    page.evaluate(
+        """() => {
+          globalThis.answers = [];
+          for (const read of ['text', 'json']) {
+            const whole = Response.prototype[read];
+            Response.prototype[read] = async function () {
+              answers.push(this.url);
+              if (answers.length === 1) throw new TypeError('network error');
+              return whole.call(this);
+            };
+          }
+          globalThis.lost = 0;
+          new MutationObserver((changes) => { for (const { removedNodes } of changes) lost += removedNodes.length; })
+            .observe(document.querySelector('.experiments'), { childList: true });
+        }"""
+    )
+    page.wait_for_function("() => answers.length > 1")
+    expect(page.locator("#notice")).to_be_hidden()
+    first, second, *_ = page.evaluate("answers")
+    assert first == second
+    assert page.evaluate("lost") == 0
+    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 def test_a_submission_that_the_server_did_not_hear_says_so_and_can_be_repeated(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import LONG_PATIENCE, Server
+from tests.browser.conftest import LONG_PATIENCE, Server, occupied
 
 LONG = {"training": {"epochs": 2000, "batch_size": 8}}
 
@@ -63,11 +64,11 @@ def test_cancel_retry_and_delete_work_and_delete_asks_first(server: Server, open
     experiment = server.submit(name="doomed", **LONG)
     expect(row(page, "doomed")).to_be_visible()
     page.get_by_role("button", name="Cancel doomed").click()
-    expect(row(page, "doomed")).to_have_attribute("data-state", "cancelled")
+    expect(row(page, "doomed")).to_have_attribute("data-state", "cancelled", timeout=LONG_PATIENCE)
     page.get_by_role("button", name="Retry doomed").click()
     expect(row(page, "doomed")).to_have_attribute("data-state", re.compile("queued|running"))
     page.get_by_role("button", name="Cancel doomed").click()
-    expect(row(page, "doomed")).to_have_attribute("data-state", "cancelled")
+    expect(row(page, "doomed")).to_have_attribute("data-state", "cancelled", timeout=LONG_PATIENCE)
 
     page.get_by_role("button", name="Delete doomed").click()
     expect(page.get_by_role("dialog")).to_contain_text("cannot be undone")
@@ -77,6 +78,37 @@ def test_cancel_retry_and_delete_work_and_delete_asks_first(server: Server, open
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(row(page, "doomed")).to_have_count(0)
     assert experiment not in [item["id"] for item in server.client.experiments()]
+
+
+def test_a_button_keeps_its_focus_when_its_experiment_begins(server: Server, open_page: Any) -> None:
+    with occupied(server):
+        experiment = server.submit(name="waits", **LONG)
+        page = open_page(server, "/?search=waits")
+        expect(row(page, "waits")).to_have_attribute("data-state", "queued")
+        page.get_by_role("button", name="Cancel waits").focus()
+    expect(row(page, "waits")).to_have_attribute("data-state", "running", timeout=LONG_PATIENCE)
+    expect(page.get_by_role("button", name="Cancel waits")).to_be_focused()
+    server.client.post(f"/api/experiments/{experiment}/cancel")
+
+
+def test_a_choice_made_while_the_list_is_asked_for_counts(
+    server: Server, finished: str, failed: str, open_page: Any
+) -> None:
+    page = open_page(server, "/help")
+    page.clock.install()
+    page.clock.pause_at(time.time() + 60)  # so that it is not asked again for no other reason than the time
+    asked: list[str] = []
+
+    def choose_meanwhile(route: Any) -> None:
+        asked.append(route.request.url)
+        if len(asked) == 1:
+            page.get_by_label("State").select_option("failed")
+        route.continue_()
+
+    page.route("**/api/experiments?*", choose_meanwhile)
+    page.get_by_role("link", name="Experiments", exact=True).click()
+    expect(page.locator(f'li[data-id="{failed}"]')).to_be_visible()
+    expect(page.locator(f'li[data-id="{finished}"]')).to_have_count(0)
 
 
 def test_search_state_and_order_stand_in_the_address_and_come_back(
@@ -104,7 +136,7 @@ def test_search_state_and_order_stand_in_the_address_and_come_back(
 def test_two_ticked_experiments_can_be_compared(
     server: Server, finished: str, finished_too: str, open_page: Any
 ) -> None:
-    page = open_page(server)
+    page = open_page(server, "/?search=finished")
     expect(page.get_by_role("button", name="Compare", exact=True)).to_be_disabled()
     page.get_by_role("checkbox", name="Compare finished", exact=True).check()
     page.get_by_role("checkbox", name="Compare finished too").check()
@@ -122,9 +154,13 @@ def test_every_control_of_a_row_can_be_hit_at_every_width(
     found.get_by_role("checkbox").check()
     found.get_by_role("button", name="Delete finished", exact=True).click()
     page.get_by_role("button", name="Keep it").click()
-    boxes = [
-        found.locator(part).bounding_box() for part in (".tick input", "canvas", "h2 a", ".how", ".actions-of-row")
-    ]
+    # All at once: the list is asked for again now and then, and may move.
+    boxes = found.evaluate(
+        """row => ['.tick input', 'canvas', 'h2 a', '.how', '.actions-of-row'].map((part) => {
+          const { x, y, width, height } = row.querySelector(part).getBoundingClientRect();
+          return { x, y, width, height };
+        })"""
+    )
     for index, a in enumerate(boxes):
         for b in boxes[index + 1 :]:
             apart = a["x"] + a["width"] <= b["x"] or b["x"] + b["width"] <= a["x"]

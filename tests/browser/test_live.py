@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import CDPSession, Page, expect
 
-from tests.browser.conftest import Server, idle
+from tests.browser.conftest import Server, idle, occupied
 
 # A lost connection is noted by the browser itself, not by the page.
 LOST = r"ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|ERR_NETWORK|status of 50[23]"
@@ -36,31 +36,36 @@ def watch(page: Page) -> None:
 
 
 def test_training_surface_and_verdict_appear_by_themselves(server: Server, open_page: Any) -> None:
-    experiment = server.submit(name="live", planes=FINER, training={"epochs": 4, "batch_size": 64})
-    page = open_page(server, f"/experiments/{experiment}")
-    expect(page.locator(".verdict")).to_contain_text("No verdict yet", timeout=PATIENCE)
-    expect(page.locator(".hatched").first).to_be_visible()
-    for panel in (".profiles", ".sparsity", ".training"):
-        expect(page.locator(panel), "the layout is there before its numbers").to_be_visible()
-    watch(page)
+    with occupied(server):
+        experiment = server.submit(name="live", planes=FINER, training={"epochs": 4, "batch_size": 64})
+        page = open_page(server, f"/experiments/{experiment}")
+        expect(page.locator(".verdict")).to_contain_text("No verdict yet")
+        expect(page.locator(".hatched").first).to_be_visible()
+        for panel in (".profiles", ".sparsity", ".training"):
+            expect(page.locator(panel), "the layout is there before its numbers").to_be_visible()
+        page.get_by_role("button", name="Cancel").focus()
+        watch(page)
     expect(page.locator(".at-work")).to_contain_text("cpu", timeout=PATIENCE)
+    expect(page.get_by_role("button", name="Cancel"), "it is the same one").to_be_focused()
     page.locator(".training .plot[data-draws]").wait_for(timeout=PATIENCE)
     page.locator(".surfaces .plot[data-draws]").first.wait_for(timeout=PATIENCE)
     expect(page.locator(".verdict .figures")).to_be_visible(timeout=PATIENCE)
     expect(page.locator(".state")).to_contain_text("done in", timeout=PATIENCE)
+    # The end is told before the last values of the surface are there.
+    page.wait_for_function("() => document.querySelector('.surfaces .plot').layout.images.length === 0")
     idle(page)
     seen = page.evaluate("seen")
     assert seen, "it was seen unfinished"
     assert seen == sorted(seen), "it only ever fills"
-    surface = page.locator(".surfaces .plot").first
-    assert surface.evaluate("({ data }) => data[0].type") == "contour"
-    assert surface.evaluate("({ layout }) => layout.images.length") == 0, "nothing is hatched"
+    assert page.locator(".surfaces .plot").first.evaluate("({ data }) => data[0].type") == "contour"
 
 
 def test_a_killed_server_is_waited_for_and_caught_up_with(server: Server, open_page: Any) -> None:
-    experiment = server.submit(name="interrupted", training={"epochs": 6, "batch_size": 64})
-    page = open_page(server, f"/experiments/{experiment}")
-    page.guard.expect(LOST)
+    with occupied(server):
+        experiment = server.submit(name="interrupted", training={"epochs": 100, "batch_size": 64})
+        page = open_page(server, f"/experiments/{experiment}")
+        page.guard.expect(LOST)
+        expect(page.locator(".verdict")).to_contain_text("No verdict yet")
     page.locator(".training .plot[data-draws]").wait_for(timeout=PATIENCE)
     server.kill()
     expect(page.locator("#notice")).to_contain_text("does not answer", timeout=PATIENCE)
@@ -99,6 +104,8 @@ def remember(server: Server, open_page: Any, *, minutes: float) -> int:
     while len(held) < 3 or time.monotonic() < deadline:
         experiment = server.submit(name="long", planes=FINE, training=QUICK, seed=len(held))
         go_to(page, f"/experiments/{experiment}")
+        # Until then the pictures of the one before may still be there.
+        page.locator(f'.experiment a[href="/new?from={experiment}"]').wait_for(timeout=PATIENCE)
         page.locator(".surfaces .plot[data-draws]").first.wait_for(timeout=PATIENCE)
         expect(page.locator(".verdict .figures")).to_be_visible(timeout=PATIENCE)
         expect(page.locator(".state")).to_contain_text("done in", timeout=PATIENCE)

@@ -207,7 +207,7 @@ def test_a_checkpoint_is_uploaded_by_drag_and_drop_and_becomes_a_minimum(
         [data, checkpoint.name],
     )
     page.locator(".drop").dispatch_event("drop", {"dataTransfer": transfer})
-    expect(page.locator(".checkpoints")).to_contain_text("dropped")
+    expect(page.locator(".checkpoints")).to_contain_text("dropped", timeout=LONG_PATIENCE)
     (kept,) = [item for item in server.client.get("/api/checkpoints")["items"] if item["name"] == "dropped"]
     assert kept["size"] == len(data)
     expect(field(page, "minima.dropped.checkpoint").locator("select")).to_have_value(kept["id"])
@@ -232,7 +232,7 @@ def test_a_file_that_misses_the_place_of_dropping_does_not_take_the_page_away(se
     for kind in ("dragover", "drop"):
         page.locator(".chooser").dispatch_event(kind, {"dataTransfer": transfer})
         expect(page.locator(".drop.over")).to_have_count(1 if kind == "dragover" else 0)
-    expect(page.get_by_role("alert")).to_contain_text("beside.safetensors")
+    expect(page.get_by_role("alert")).to_contain_text("beside.safetensors", timeout=LONG_PATIENCE)
 
 
 def test_a_file_that_is_no_checkpoint_is_refused_beside_the_place_of_dropping(
@@ -243,4 +243,4 @@ def test_a_file_that_is_no_checkpoint_is_refused_beside_the_place_of_dropping(
     page = open_page(server, "/new")
     page.guard.expect(REFUSED)
     page.locator('input[type="file"]').set_input_files(wrong)
-    expect(page.get_by_role("alert")).to_contain_text("wrong.safetensors")
+    expect(page.get_by_role("alert")).to_contain_text("wrong.safetensors", timeout=LONG_PATIENCE)

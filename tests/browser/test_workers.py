@@ -7,16 +7,16 @@ from typing import Any
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Server
+from tests.browser.conftest import LONG_PATIENCE, Server
 
 
 def test_a_worker_is_shown_with_its_device_and_what_it_does(server: Server, open_page: Any) -> None:
     page = open_page(server, "/workers")
     workers = page.get_by_role("region", name="Workers")
-    expect(workers.locator("tbody tr")).to_have_count(1)
+    expect(workers.locator("tbody tr")).to_have_count(1, timeout=LONG_PATIENCE)
     expect(workers).to_contain_text("cpu")
     experiment = server.submit(name="busy", training={"epochs": 2000, "batch_size": 8})
-    expect(workers).to_contain_text("busy")
+    expect(workers.get_by_role("link", name="busy")).to_be_visible(timeout=LONG_PATIENCE)
     expect(workers).to_contain_text(re.compile("train:"))
     workers.get_by_role("link", name="busy").click()
     page.wait_for_url(f"**/experiments/{experiment}")
