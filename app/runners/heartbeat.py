@@ -69,6 +69,8 @@ def check_heartbeat(path: Path, *, fresh: float = FRESH_SECONDS) -> str:
         raise Unwell(
             f"there is no {path}: no worker has started, it waits for its home or database, or it has left"
         ) from None
+    if not name:  # between the two steps in which it is written anew
+        raise Unwell(f"the worker of {path} has not said yet whether it is well")
     if age > fresh:
         raise Unwell(f"{name} was last well {age:.0f} s ago: it hangs, or cannot reach its database")
     if ailment:
