@@ -1,9 +1,14 @@
-"""What holds for all tests: one thread for each process, as in workers, since the tests run on all cores already."""
+"""What holds for all tests: one thread for each process, as in workers, since the tests run on all cores already.
+
+Laws are checked however long an example takes: how long that is says more of the machine than of the law.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+
+from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
@@ -12,3 +17,6 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 # interrupt processes to see what they do.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")

@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import psutil
 import sqlalchemy as sa
 
 from app.experiments.spec import Spec
@@ -20,6 +22,8 @@ from app.storage.database import Database
 from app.storage.events import EventRow, read_events
 from app.storage.tables import tasks
 from tests.waiting import until
+
+Found = TypeVar("Found")
 
 TINY: dict[str, Any] = {
     "name": "tiny",
@@ -36,9 +40,9 @@ TINY: dict[str, Any] = {
 LONG: dict[str, Any] = TINY | {
     "name": "long",
     "model": {"name": "tests.app.plugins:slow", "seconds": 0.01},
-    "minima": {"sgd": {"epochs": 60}, "altsdp": {"optimizer": "altsdp", "target": 0.3, "epochs": 60}},
+    "minima": {"sgd": {"epochs": 600}, "altsdp": {"optimizer": "altsdp", "target": 0.3, "epochs": 600}},
 }
-"""One whose training takes about ten seconds, most of them asleep."""
+"""One whose training takes minutes, most of them asleep: it is still under way when a slow machine comes to look."""
 
 _HOUSE = Path(__file__).parents[2]
 _SETTINGS = "from app.settings import Settings; import sys; s = Settings.load(home=sys.argv[1], database=sys.argv[2])"
@@ -135,21 +139,27 @@ class Cluster:
     def wait(self, experiment: str, *states: str, timeout: float = 240.0) -> ExperimentRow:
         """Until the experiment is in one of these states; fails early where it ended in another."""
         ends = {"done", "failed", "cancelled", *states}
-        self.until(lambda: self.get(experiment).state in ends, timeout)
-        row = self.get(experiment)
+
+        def arrived() -> ExperimentRow | None:
+            row = self.get(experiment)
+            return row if row.state in ends else None
+
+        row = self.until(arrived, timeout)
+        assert row is not None
         assert not states or row.state in states, f"{row.state}: {row.error}"
         return row
 
-    def until(self, condition: Callable[[], object], timeout: float = 240.0) -> None:
-        until(condition, timeout)
+    def until(self, condition: Callable[[], Found], timeout: float = 240.0) -> Found:
+        return until(condition, timeout)
 
     def children(self, worker: subprocess.Popen[str]) -> list[int]:
         """The processes that a worker started for its tasks."""
-        path = Path(f"/proc/{worker.pid}/task")
         found = []
-        for thread in path.iterdir():
-            found += [int(pid) for pid in (thread / "children").read_text().split()]
-        return [pid for pid in found if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        for child in psutil.Process(worker.pid).children():
+            with suppress(psutil.NoSuchProcess):  # gone since
+                if any("spawn_main" in word for word in child.cmdline()):
+                    found.append(child.pid)
+        return found
 
     def kill_api(self) -> None:
         if self.api is not None:
@@ -168,7 +178,8 @@ class Cluster:
         for worker in self.workers:
             doomed += self.children(worker)
         for pid in doomed:
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         for process in processes:
             process.wait()
         self.workers.clear()

@@ -28,6 +28,21 @@ def slow(input_shape: tuple[int, ...], classes: int, seconds: float = 0.02) -> A
     return Slow(nn.Flatten(), nn.Linear(math.prod(input_shape), classes))
 
 
+def held(input_shape: tuple[int, ...], classes: int, marker: str, seconds: float = 0.2) -> Any:
+    """A small network that takes its time for each batch for as long as the file `marker` is there."""
+    import time
+
+    from torch import nn
+
+    class Held(nn.Sequential):
+        def forward(self, x: Any) -> Any:
+            if Path(marker).exists():
+                time.sleep(seconds)
+            return super().forward(x)
+
+    return Held(nn.Flatten(), nn.Linear(math.prod(input_shape), classes))
+
+
 def choosy(input_shape: tuple[int, ...], classes: int) -> Any:
     """A network whose way depends on what it sees, so that it can neither be traced nor run without values."""
     from torch import nn

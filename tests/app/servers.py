@@ -19,6 +19,7 @@ from landscape.store import Landscape
 from tests.landscape import cases
 
 FINAL = ("done", "failed", "cancelled")
+_PATIENCE = 90.0  # a server gives itself thirty seconds to end
 TINY: dict[str, Any] = {
     "name": "tiny",
     "training": {"epochs": 2, "batch_size": 64},
@@ -41,11 +42,11 @@ class Server:
         assert process.stdout is not None
         line = process.stdout.readline()
         if not line.startswith("Serving at "):
-            process.wait(20)
+            process.wait(60)
             raise AssertionError(f"the server did not start: {line}{self.log}")
         self.url = line.split()[-1]
         threading.Thread(target=process.stdout.read, daemon=True).start()
-        self.client = httpx.Client(base_url=self.url, timeout=60)
+        self.client = httpx.Client(base_url=self.url, timeout=150)  # longer than the server itself waits for torch
 
     @property
     def log(self) -> str:
@@ -56,7 +57,7 @@ class Server:
         self.client.close()
         self.process.send_signal(number)
         try:
-            return self.process.wait(40)
+            return self.process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise AssertionError(f"the server does not end: {self.log}") from None
@@ -66,13 +67,14 @@ class Server:
         assert response.status_code == 202, response.text
         return str(response.json()["id"])
 
-    def wait(self, id: str, *states: str, timeout: float = 120.0) -> dict[str, Any]:
-        """Until an experiment is in one of the states, or has ended."""
+    def wait(self, id: str, *states: str, timeout: float = 240.0) -> dict[str, Any]:
+        """Until an experiment is in one of the states, by default in one of those in which it has ended."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             row: dict[str, Any] = self.client.get(f"/api/experiments/{id}").json()
             if row["state"] in (states or FINAL):
                 return row
+            assert row["state"] not in FINAL, f"{id} is {row['state']}: {row['error']}"
             time.sleep(0.05)
         raise AssertionError(f"{id} is {row['state']} after {timeout} s; the server's log: {self.log[-3000:]}")
 
@@ -129,7 +131,7 @@ def serving(
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
             try:
-                process.wait(40)
+                process.wait(_PATIENCE)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

@@ -113,7 +113,7 @@ def test_a_known_network_does_not_wait_for_the_drawing_of_another(tmp_path: Path
         with blueprints._drawing:
             asking = Thread(target=blueprints.draw, args=(OWN, "digits"), daemon=True)
             asking.start()
-            asking.join(20)
+            asking.join(60)
             assert not asking.is_alive()
     assert len(asked) == 1
 

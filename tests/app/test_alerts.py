@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from app.settings import Settings
 from app.storage.database import Database
 from app.storage.tables import tasks
 from tests.app.servers import Server, serving
+from tests.waiting import until
 
 HOUSE = Path(__file__).parents[2]
 RULES: list[dict[str, Any]] = [
@@ -30,8 +30,7 @@ _SELECTOR = re.compile(r"\b(up|valley_\w+|process_\w+)(?:\{([^}]*)\})?")
 @pytest.fixture(scope="module")
 def exported(lively: Server) -> dict[str, set[str]]:
     """The labels of every metric that a server with a worker exports."""
-    while not lively.client.get("/api/workers").json()["items"]:
-        time.sleep(0.1)
+    until(lambda: lively.client.get("/api/workers").json()["items"], complaint=lambda: lively.log)
     families = list(text_string_to_metric_families(lively.client.get("/metrics").text))
     labels: dict[str, set[str]] = {}
     for family in families:

@@ -10,6 +10,7 @@ import pytest
 
 from app.experiments.spec import Spec
 from tests.app.servers import TINY, Server, serving
+from tests.waiting import until
 
 
 def test_a_spec_is_accepted_with_its_place(bare: Server) -> None:
@@ -303,10 +304,10 @@ def test_head_is_get_without_a_body(bare: Server, encoding: str) -> None:
 def test_head_of_a_stream_without_end_is_answered_at_once(bare: Server) -> None:
     id = bare.submit()
     before = _watchers(bare)
-    head = bare.client.head(f"/api/experiments/{id}/events", timeout=10)
+    head = bare.client.head(f"/api/experiments/{id}/events", timeout=60)
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-type"].startswith("text/event-stream")
-    assert _watchers(bare) <= before
+    until(lambda: _watchers(bare) <= before)
     noted = 'method="HEAD",route="/api/experiments/{id}/events",status="200"'
     assert noted in bare.client.get("/metrics").text
 

@@ -32,7 +32,7 @@ SLOW = TINY | {
     "curves": {},
     "planes": {"valley": {"through": ["sgd", "other", "third"], "resolution": 3}},
 }
-"""One that is slow to train, so that the backup falls into its middle, and has little to do after that."""
+"""One that is slow to train, and has little to do after that."""
 
 
 def valley(*arguments: object) -> str:
@@ -50,14 +50,18 @@ def valley(*arguments: object) -> str:
 
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.drill)])
 def test_a_service_that_is_restored_elsewhere_goes_on_where_the_backup_was_taken(tmp_path: Path, kind: str) -> None:
+    marker = tmp_path / "marker"
+    marker.touch()
+    model = {"name": "tests.app.plugins:held", "marker": str(marker)}
     before = Cluster(tmp_path / "before", postgres_url() if kind == "postgres" else None)
     after = Cluster(tmp_path / "after", postgres_url() if kind == "postgres" else None)
     try:
         before.start(workers=1)
-        experiment = before.submit(SLOW)
+        experiment = before.submit(SLOW | {"model": model})
         before.until(lambda: any(event.kind == "epoch" for event in before.events(experiment)))
         valley("backup", tmp_path / "copy", "--home", before.home, "--database", before.url)
         assert before.get(experiment).state == "running"
+        marker.unlink()  # so far it was in no hurry, however long the backup took
         before.wait(experiment, "done")
         before.stop()
 

@@ -16,6 +16,7 @@ from app.storage.database import Database, lock_key
 from app.storage.migrations import migrate
 from tests.app.cluster import Cluster
 from tests.app.databases import database, postgres_url
+from tests.waiting import until
 
 __all__ = ["database"]
 
@@ -69,11 +70,10 @@ def test_a_worker_that_finds_its_gpu_taken_when_it_comes_back_is_told(monkeypatc
     waiting.start()
     held = "FROM pg_locks WHERE classid = :high AND objid = :low"
     with found.write() as connection:
-        while connection.execute(sa.text(f"SELECT count(*) {held}"), halves).scalar() != 2:
-            pass
+        until(lambda: connection.execute(sa.text(f"SELECT count(*) {held}"), halves).scalar() == 2)
         connection.execute(sa.text(f"SELECT pg_terminate_backend(pid) {held} AND granted"), halves)
-    assert told.wait(30)
-    waiting.join(30)
+    assert told.wait(120)
+    waiting.join(120)
     claim.lease.release()
     rival.invalidate()
     rival.close()

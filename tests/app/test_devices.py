@@ -92,7 +92,7 @@ def test_a_device_that_is_none_is_refused_by_name(name: str) -> None:
 
 def test_a_worker_on_a_missing_gpu_says_so_and_ends(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "app.cli", "worker", "--device", "cuda:5", "--home", str(tmp_path)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert ended.returncode != 0
     assert "device is 'cuda:5'" in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -107,7 +107,7 @@ def test_the_child_sees_its_own_gpu_only_and_does_not_fall_back_to_the_processor
         child.start(Assignment(next(iter(plan(spec))), spec, tmp_path, None, {}))
         answer: object = Beat()
         while isinstance(answer, Beat):
-            assert child.connection.poll(60)
+            assert child.connection.poll(180)
             answer = child.connection.recv()
     finally:
         child.kill()

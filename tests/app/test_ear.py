@@ -78,7 +78,7 @@ def test_a_worker_hears_that_its_experiment_is_cancelled() -> None:
     assert not ear.curious
     with database.write() as connection:
         catalogue.cancel(connection, row.id)
-    assert heard.wait(30)
+    assert heard.wait(120)
     assert ear.curious
     member.lease.release()
     database.close()

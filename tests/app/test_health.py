@@ -38,6 +38,10 @@ def test_a_heartbeat_is_well_while_its_worker_lives_and_is_fresh(tmp_path: Path)
     assert check_heartbeat(path) == "worker-1"
     with pytest.raises(ValueError, match="another worker"):
         Heartbeat(path, "worker-2")
+    os.truncate(path, 0)
+    with pytest.raises(Unwell, match="has not said yet"):
+        check_heartbeat(path)
+    path.write_text("worker-1\n")
     os.utime(path, (time.time() - 100, time.time() - 100))
     with pytest.raises(Unwell, match=r"worker-1 was last well 1\d\d s ago"):
         check_heartbeat(path)

@@ -29,6 +29,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """An API process and two warm workers."""
     found = Cluster(tmp_path_factory.mktemp("home"))
     found.start(workers=2)
+    found.until(lambda: len(found.living_workers()) == 2)
     found.wait(found.submit(TINY), "done")
     yield found
     found.close()
@@ -78,14 +79,14 @@ def test_events_tell_all_of_it_once_and_in_order(cluster: Cluster) -> None:
     assert [event.data["kind"] for event in found if event.kind == "verdict"] == [landscape.verdict["kind"]]  # type: ignore[index]
 
 
+def trains_both(cluster: Cluster, experiment: str) -> bool:
+    busy = {worker.task for worker in cluster.living_workers() if worker.experiment == experiment}
+    return busy == {"train:sgd", "train:altsdp"}
+
+
 def test_minima_are_trained_side_by_side(cluster: Cluster) -> None:
     experiment = cluster.submit(LONG)
-
-    def both() -> bool:
-        busy = {worker.task for worker in cluster.living_workers() if worker.experiment == experiment}
-        return busy == {"train:sgd", "train:altsdp"}
-
-    cluster.until(both)
+    cluster.until(lambda: trains_both(cluster, experiment))
     cluster.call("cancel", experiment=experiment)
     cluster.wait(experiment, "cancelled")
 
@@ -194,7 +195,7 @@ def test_a_worker_that_is_asked_to_leave_hands_its_task_back(cluster: Cluster) -
     cluster.until(lambda: epochs(cluster, experiment, "sgd") and epochs(cluster, experiment, "altsdp"))
     leaving = cluster.workers.pop(0)
     leaving.terminate()
-    assert leaving.wait(15) == 0
+    assert leaving.wait(60) == 0
     assert len(cluster.living_workers()) == 1
     rows = [cluster.task(experiment, name) for name in ("train:sgd", "train:altsdp")]
     assert sorted(row.state for row in rows) == ["queued", "running"]
@@ -260,15 +261,16 @@ def test_an_upload_whose_file_is_gone_fails_its_minimum_and_says_so(
 
 
 def test_earlier_experiments_go_first(cluster: Cluster) -> None:
-    first, second = cluster.submit(LONG), cluster.submit(LONG)
+    first = cluster.submit(LONG)
+    cluster.until(lambda: trains_both(cluster, first))
+    second = cluster.submit(LONG)
     cluster.until(lambda: cluster.task(second, "train:sgd") is not None)
-    cluster.until(lambda: cluster.get(first).state == "running")
-    time.sleep(1.0)
+    time.sleep(1.0)  # nothing tells that nobody takes it; too short a time only makes the test weaker
     assert cluster.get(second).state == "queued"
     urgent = cluster.submit(LONG | {"name": "urgent"}, priority=0)
     cluster.until(lambda: cluster.task(urgent, "train:sgd") is not None)
     cluster.call("cancel", experiment=first)
-    cluster.until(lambda: cluster.get(urgent).state == "running")
+    cluster.until(lambda: trains_both(cluster, urgent))
     assert cluster.get(second).state == "queued"
     for experiment in (second, urgent):
         cluster.call("cancel", experiment=experiment)
@@ -291,7 +293,7 @@ def test_the_same_code_runs_on_postgres(tmp_path: Path, undisturbed: Path) -> No
     try:
         cluster.start(workers=2)
         experiment = cluster.submit(TINY)
-        cluster.until(lambda: cluster.get(experiment).state == "running")
+        cluster.until(lambda: cluster.get(experiment).state != "queued")
         cluster.kill_worker(0)
         cluster.wait(experiment, "done")
         assert_same_results(undisturbed, cluster.directory(experiment))
@@ -328,7 +330,7 @@ def test_clocks_that_are_set_do_no_harm(tmp_path: Path, undisturbed: Path) -> No
     try:
         cluster.start(workers=2)
         experiment = cluster.submit(TINY)
-        cluster.until(lambda: cluster.get(experiment).state == "running")
+        cluster.until(lambda: cluster.get(experiment).state != "queued")
         cluster.kill_worker(0)
         cluster.start_workers(1)
         cluster.wait(experiment, "done")

@@ -37,7 +37,7 @@ def test_warnings_of_a_task_are_lines_of_the_log(tmp_path: Path) -> None:
     script.write_text(_SCRIPT, encoding="utf-8")
     command = [sys.executable, str(script), str(tmp_path)]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=True, timeout=120, env={**os.environ, "PYTHONPATH": str(_HOUSE)}
+        command, capture_output=True, text=True, check=True, timeout=300, env={**os.environ, "PYTHONPATH": str(_HOUSE)}
     )
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     assert any("this network worries" in line["message"] for line in lines)

@@ -21,6 +21,7 @@ from app.experiments.experiment import Experiment
 from app.experiments.spec import Spec
 from landscape.store import Landscape
 from tests.app.runs import SMALL, assert_same_results, run, valley, write_spec
+from tests.waiting import until
 
 
 def test_a_run_leaves_weights_landscape_verdict_and_report(finished: Path) -> None:
@@ -200,11 +201,8 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
         text=True,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 60
-    while not list((tmp_path / "out").glob("work/*/training-state.pt")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: list((tmp_path / "out").glob("work/*/training-state.pt")))
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=150)
     assert process.returncode == 130
     assert "the same command goes on" in said

@@ -73,9 +73,10 @@ def two(tmp_path: Path, shelf: Path) -> Host:
     return Host(tmp_path / "two", shelf)
 
 
-def stored(shelf: Path) -> dict[str, int]:
-    """Every file of the store and when it was written."""
-    return {str(path.relative_to(shelf)): path.stat().st_mtime_ns for path in shelf.rglob("*") if path.is_file()}
+def stored(shelf: Path) -> dict[str, tuple[int, int]]:
+    """Every file of the store and which one it is: two that are written at once may have the same time."""
+    found = {str(path.relative_to(shelf)): path.stat() for path in shelf.rglob("*") if path.is_file()}
+    return {name: (state.st_ino, state.st_mtime_ns) for name, state in found.items()}
 
 
 def test_what_one_host_pushes_another_pulls(one: Host, two: Host) -> None:

@@ -35,7 +35,7 @@ class Bench:
         with self.changed:
             self.begun.append(experiment)
             self.changed.notify_all()
-            self.changed.wait_for(lambda: experiment in self.ended, 60)
+            self.changed.wait_for(lambda: experiment in self.ended, 300)
 
     def put(self, *experiments: str) -> None:
         with self.database.write() as connection:
@@ -52,7 +52,7 @@ class Bench:
 
     def until(self, *begun: str) -> None:
         with self.changed:
-            assert self.changed.wait_for(lambda: set(begun) <= set(self.begun), 30), self.begun
+            assert self.changed.wait_for(lambda: set(begun) <= set(self.begun), 120), self.begun
 
     def waiting(self) -> set[str]:
         found = self.jobs.client.list_workflows(status="ENQUEUED")
@@ -176,5 +176,5 @@ def _rounds() -> list[threading.Thread]:
 
 def _end_of_rounds() -> None:
     for thread in _rounds():
-        thread.join(30)
+        thread.join(120)
     assert not _rounds()

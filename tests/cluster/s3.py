@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
 import threading
-import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+
+from tests.ports import free_port
+from tests.waiting import until
 
 BUCKET = "valleys"
 SECRET = "a-secret-that-nobody-may-see"
@@ -60,7 +62,11 @@ class Gate:
                 if self._shut:
                     caller.close()
                     continue
-                server = socket.create_connection(self._target)
+                try:
+                    server = socket.create_connection(self._target)
+                except OSError:
+                    caller.close()
+                    continue
                 self._open |= {caller, server}
                 for source, sink in ((caller, server), (server, caller)):
                     threading.Thread(target=self._pass_on, args=(source, sink), daemon=True).start()
@@ -92,6 +98,11 @@ class S3:
             "AWS_EC2_METADATA_DISABLED": "true",
         }
 
+    def stored(self) -> list[str]:
+        """The names of all objects, as the server itself tells them: also while the gate is shut."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{BUCKET}?list-type=2", timeout=30) as answer:
+            return re.findall(r"<Key>(.*?)</Key>", answer.read().decode())
+
     def demand_credentials(self, wanted: bool) -> None:
         """From now on only known keys are let in, and there are none; or everyone is."""
         self._call("/moto-api/reset-auth", "POST", b"0" if wanted else b"1000000000")
@@ -105,8 +116,7 @@ class S3:
 @contextmanager
 def serving_s3() -> Iterator[S3]:
     """A server with an empty bucket."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
         stdout=subprocess.DEVNULL,
@@ -114,15 +124,7 @@ def serving_s3() -> Iterator[S3]:
         env={name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
     )
     try:
-        deadline = time.monotonic() + 120
-        while True:
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/moto-api/", timeout=30).close()
-                break
-            except (urllib.error.URLError, ConnectionError):
-                assert process.poll() is None, "the S3 server did not start"
-                assert time.monotonic() < deadline, "the S3 server does not answer"
-                time.sleep(0.1)
+        until(lambda: _answers(process, port), complaint=lambda: "the S3 server does not answer")
         found = S3(port)
         found._call(f"/{BUCKET}", "PUT")
         yield found
@@ -130,6 +132,15 @@ def serving_s3() -> Iterator[S3]:
     finally:
         process.terminate()
         process.wait()
+
+
+def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
+    assert process.poll() is None, "the S3 server did not start"
+    try:
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/moto-api/", timeout=30).close()
+    except OSError:
+        return False
+    return True
 
 
 def _close(connection: socket.socket) -> None:

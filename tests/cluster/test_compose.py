@@ -181,7 +181,7 @@ def client(stack: Rehearsal) -> Iterator[httpx.Client]:
     (host, outer, _), *_ = stack.services["api"].published
     assert host == "127.0.0.1"
     key = (stack.containers["api-1"].folders["/tmp"].parents[1] / "made" / "api_key").read_text()
-    with httpx.Client(base_url=stack.address("api", outer), headers={"X-API-Key": key}, timeout=60) as found:
+    with httpx.Client(base_url=stack.address("api", outer), headers={"X-API-Key": key}, timeout=150) as found:
         yield found
 
 
@@ -217,7 +217,8 @@ class TestRehearsal:
 
     def test_a_killed_service_is_unhealthy_and_healthy_again_after_its_restart(self, stack: Rehearsal) -> None:
         killed = [stack.containers["worker-2"], stack.containers["api-1"]]
-        assert [container.check() for container in killed] == [0, 0]
+        for container in killed:
+            container.wait_until_healthy()
         for container in killed:
             container.kill()
         assert [container.check() for container in killed] == [1, 1]

@@ -48,7 +48,7 @@ class Visitor:
 
     def _visit(self) -> None:
         due = time.monotonic()
-        with httpx.Client(base_url=self._base, timeout=90) as client:
+        with httpx.Client(base_url=self._base, timeout=150) as client:
             while not self._leaving.wait(0.1):
                 self._ask(client, "GET", "/api/experiments")
                 self._ask(client, "GET", "/api/workers")

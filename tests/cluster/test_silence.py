@@ -23,11 +23,12 @@ from app.storage.store import Replica
 from tests.app.cluster import _HOUSE, LONG
 from tests.app.servers import serving
 from tests.cluster.s3 import BUCKET, S3, serving_s3
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("store")
 
 STORE = f"s3://{BUCKET}/silence"
-SPEC = LONG | {"minima": {"sgd": {"epochs": 200}}, "curves": {}, "planes": {}}
+SPEC = LONG | {"minima": {"sgd": {"epochs": 600}}, "curves": {}, "planes": {}}
 
 
 @pytest.fixture(scope="module")
@@ -38,15 +39,9 @@ def s3() -> Iterator[S3]:
         yield found
 
 
-@pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limits of a single request, small enough for a test."""
-    monkeypatch.setattr(punctuality, "REQUEST_SECONDS", 1.0)
-    monkeypatch.setattr(punctuality, "READ_SECONDS", 1.0)
-
-
-@pytest.mark.usefixtures("hasty")
-def test_every_call_ends_and_says_that_the_store_cannot_be_reached(s3: S3, tmp_path: Path) -> None:
+def test_every_call_ends_and_says_that_the_store_cannot_be_reached(
+    s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_bytes(bytes(100_000))
     (tmp_path / "large").write_bytes(bytes(17 * 2**20))
     objects = Objects(STORE)
@@ -60,29 +55,27 @@ def test_every_call_ends_and_says_that_the_store_cannot_be_reached(s3: S3, tmp_p
         "get": lambda: objects.get("experiments/one", tmp_path / "copy"),
         "remove": lambda: objects.remove(["experiments/one"]),
     }
-    with s3.gate.mute():
+    with s3.gate.mute(), monkeypatch.context() as hasty:
+        hasty.setattr(punctuality, "REQUEST_SECONDS", 1.0)  # only where no answer comes: others may take longer
         for name, call in calls.items():
             began = time.monotonic()
             with pytest.raises(StoreTrouble, match="cannot be reached"):
                 call()
-            assert time.monotonic() - began < 20, name
+            assert time.monotonic() - began < 60, name
     objects.put("experiments/one", tmp_path / "large")
     assert objects.list("experiments")["one"].size == 17 * 2**20
 
 
 def test_trouble_is_known_within_seconds_and_gone_with_its_cause(s3: S3, tmp_path: Path) -> None:
     replica = Replica(Objects(STORE), Storage(tmp_path))
-    assert replica.trouble() is None
+    until(lambda: replica.trouble() is None)  # a busy machine may have no answer in the seconds that are waited for it
     with s3.gate.mute():
         replica._asked = None
         for _ in range(2):
             began = time.monotonic()
             assert "does not answer" in str(replica.trouble())
-            assert time.monotonic() - began < 6
-    deadline = time.monotonic() + 60
-    while replica.trouble() is not None:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+            assert time.monotonic() - began < punctuality.REQUEST_SECONDS, "as long as a single request may take"
+    until(lambda: replica.trouble() is None)
 
 
 def test_a_service_tells_of_a_silent_store_and_leaves_it_behind(s3: S3, tmp_path: Path) -> None:
@@ -96,24 +89,29 @@ def test_a_service_tells_of_a_silent_store_and_leaves_it_behind(s3: S3, tmp_path
             worker = subprocess.Popen(command, cwd=_HOUSE, env=os.environ | environment, stderr=log)
         id = server.submit(SPEC)
         server.wait(id, "running")
-        objects, deadline = Objects(store), time.monotonic() + 120
-        while objects.find(f"experiments/{id}/work/sgd/training-state.pt") is None:
-            assert time.monotonic() < deadline, (tmp_path / "worker.log").read_text(encoding="utf-8")
-            time.sleep(0.2)
+        objects, state = Objects(store), f"experiments/{id}/work/sgd/training-state.pt"
+        until(lambda: objects.find(state), complaint=lambda: (tmp_path / "worker.log").read_text(encoding="utf-8"))
         host, port = server.url.removeprefix("http://").split(":")
         settings = Settings.load(home=home, host=host, port=int(port))
-        assert "is ready" in check_health(settings, "api")
+        until(lambda: _ready(settings), complaint=lambda: server.log)
         with s3.gate.mute():
             time.sleep(5.5)  # until the last answer is too old to be given again
-            ready = server.client.get("/readyz", timeout=8)
+            ready = server.client.get("/readyz", timeout=punctuality.REQUEST_SECONDS)
             assert ready.status_code == 503
             assert "does not answer" in ready.json()["checks"]["store"]
             with pytest.raises(Unwell, match=r"the store .* does not answer"):
                 check_health(settings, "api")
             began = time.monotonic()
             worker.send_signal(signal.SIGTERM)
-            assert worker.wait(LEAVE_SECONDS + 10) == 0
+            assert worker.wait(LEAVE_SECONDS + 60) == 0
             assert time.monotonic() - began < LEAVE_SECONDS
             assert server.client.get(f"/api/experiments/{id}").json()["state"] == "running"
             assert server.stop() == 0
             assert "Traceback" not in server.log
+
+
+def _ready(settings: Settings) -> bool:
+    try:
+        return "is ready" in check_health(settings, "api")
+    except Unwell:
+        return False

@@ -40,10 +40,11 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
 
 
 @pytest.fixture
-def closed_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+def closed_port() -> Iterator[int]:
+    """A port at which nobody listens; it stays bound, so that nobody else gets it meanwhile."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield int(bound.getsockname()[1])
 
 
 def md5(content: bytes) -> str:
@@ -93,12 +94,13 @@ def test_other_bytes_than_published_are_refused_and_leave_nothing(served: tuple[
 
 
 def test_a_server_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = training._download.PATIENCE
     monkeypatch.setattr(training._download, "PATIENCE", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         start = time.monotonic()
         with pytest.raises(DownloadFailed, match=r"no answer in 0\.2 seconds|timed out"):
             fetch([f"http://127.0.0.1:{silent.getsockname()[1]}/file"], tmp_path / "file", md5(b""), lambda *_: None)
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < usual
 
 
 def test_mnist_is_downloaded_once(served: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,6 +129,7 @@ def test_no_file_and_no_network_is_said_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed_port: int
 ) -> None:
     datasets = import_torchvision().datasets
+    monkeypatch.setattr(training._download, "PATIENCE", 600.0)  # nobody waits for it where a server refuses
     monkeypatch.setattr(datasets.FashionMNIST, "mirrors", [f"http://127.0.0.1:{closed_port}/"])
     monkeypatch.setattr(datasets.CIFAR10, "url", f"http://127.0.0.1:{closed_port}/cifar-10-python.tar.gz")
     start = time.monotonic()
@@ -137,5 +140,5 @@ def test_no_file_and_no_network_is_said_at_once(
         MissingData, match=f"missing cifar-10-python.tar.gz in {tmp_path / 'root'} .the download failed"
     ):
         load_dataset("cifar10", tmp_path / "root")
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 60
     assert not (tmp_path / "root").exists()

@@ -35,8 +35,10 @@ SCRIPT = """
 import sys, torch
 from tests.training.test_resume import run
 torch.set_num_threads(1)
-run(sys.argv[1])
+run(sys.argv[1], float(sys.argv[2]))
 """
+PACE = 0.01
+"""Seconds of rest after each step of a run that is to be killed: else a fast machine has ended it before that."""
 
 
 def network() -> nn.Module:
@@ -49,9 +51,13 @@ def network() -> nn.Module:
         )  # fmt: skip
 
 
-def run(directory: str) -> None:
+def run(directory: str, pace: float = 0.0) -> None:
+    def rest() -> bool:
+        time.sleep(pace)
+        return False
+
     model = network()
-    result = train(model, load_dataset("digits"), directory=directory, save_every=0.05, **FIELDS)
+    result = train(model, load_dataset("digits"), directory=directory, save_every=0.05, cancelled=rest, **FIELDS)
     save_checkpoint(Path(directory) / "final.safetensors", model, metrics={"epochs": records(result)})
 
 
@@ -77,9 +83,8 @@ def test_kills_at_random_moments_change_nothing(tmp_path: Path, wanted: int) -> 
     kills = 0
     while not (tmp_path / "final.safetensors").exists():
         before = state_time(tmp_path)
-        process = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, str(tmp_path)], cwd=Path(__file__).parent.parent.parent
-        )
+        command = [sys.executable, "-c", SCRIPT, str(tmp_path), str(PACE if kills < wanted else 0.0)]
+        process = subprocess.Popen(command, cwd=Path(__file__).parent.parent.parent)
         deadline = time.monotonic() + 120
         # Killed at a random moment after it has gone on from where it was; the last one may finish.
         while process.poll() is None and state_time(tmp_path) == before:
