@@ -25,7 +25,7 @@ from tests.cluster.deployment import FINAL, Deployment
 from tests.cluster.faults import Outcome, Saboteur
 from tests.cluster.postgres import Postgres
 
-LEASE_SECONDS = 10.0
+LEASE_SECONDS = 15.0
 AT_ONCE = 3
 SPEC: dict[str, Any] = {
     "name": "drill",
