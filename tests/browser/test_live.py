@@ -78,8 +78,8 @@ def test_a_killed_server_is_waited_for_and_caught_up_with(server: Server, open_p
 
 
 def test_memory_stays_where_it_is_while_tiles_arrive(server: Server, open_page: Any) -> None:
-    """One minute of it; VALLEY_DRILL_MINUTES makes it longer."""
-    watched = remember(server, open_page, minutes=float(os.environ.get("VALLEY_DRILL_MINUTES", "1")))
+    """Half a minute of it; VALLEY_DRILL_MINUTES makes it longer."""
+    watched = remember(server, open_page, minutes=float(os.environ.get("VALLEY_DRILL_MINUTES", "0.5")))
     assert watched >= 2
 
 
