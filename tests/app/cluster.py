@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-import psutil
 import sqlalchemy as sa
 
 from app.experiments.spec import Spec
@@ -21,6 +20,7 @@ from app.storage.catalogue import Catalogue, ExperimentRow
 from app.storage.database import Database
 from app.storage.events import EventRow, read_events
 from app.storage.tables import tasks
+from tests.processes import computing_children
 from tests.waiting import until
 
 Found = TypeVar("Found")
@@ -154,12 +154,7 @@ class Cluster:
 
     def children(self, worker: subprocess.Popen[str]) -> list[int]:
         """The processes that a worker started for its tasks."""
-        found = []
-        for child in psutil.Process(worker.pid).children():
-            with suppress(psutil.NoSuchProcess):  # gone since
-                if any("spawn_main" in word for word in child.cmdline()):
-                    found.append(child.pid)
-        return found
+        return computing_children(worker.pid)
 
     def kill_api(self) -> None:
         if self.api is not None:

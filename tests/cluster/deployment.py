@@ -9,13 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import sqlalchemy as sa
 
 from app.storage.database import Database
@@ -24,6 +22,7 @@ from app.storage.tables import processes, tasks
 from tests.cluster.postgres import Postgres
 from tests.cluster.proxy import Proxy
 from tests.ports import free_port
+from tests.processes import computing_children
 from tests.waiting import until
 
 HOUSE = Path(__file__).parents[2]
@@ -45,12 +44,7 @@ class Process:
 
     def children(self) -> list[int]:
         """The processes that a worker started for its tasks."""
-        found = []
-        for child in psutil.Process(self.pid).children():
-            with suppress(psutil.NoSuchProcess):  # gone since
-                if any("spawn_main" in word for word in child.cmdline()):
-                    found.append(child.pid)
-        return found
+        return computing_children(self.pid)
 
     def kill(self) -> None:
         self.popen.kill()

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,21 +21,13 @@ from app.storage.objects import Objects, StoreTrouble
 from app.storage.store import Replica
 from tests.app.cluster import _HOUSE, LONG
 from tests.app.servers import serving
-from tests.cluster.s3 import BUCKET, S3, serving_s3
+from tests.cluster.s3 import BUCKET, S3
 from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("store")
 
 STORE = f"s3://{BUCKET}/silence"
 SPEC = LONG | {"minima": {"sgd": {"epochs": 600}}, "curves": {}, "planes": {}}
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[S3]:
-    with serving_s3() as found, pytest.MonkeyPatch.context() as patch:
-        for name, value in found.environment.items():
-            patch.setenv(name, value)
-        yield found
 
 
 def test_every_call_ends_and_says_that_the_store_cannot_be_reached(

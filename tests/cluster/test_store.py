@@ -21,7 +21,7 @@ from tests.app.databases import postgres_url
 from tests.app.runs import assert_same_results, run_alone
 from tests.app.servers import serving
 from tests.cluster.hosts import Hosts
-from tests.cluster.s3 import BUCKET, S3, SECRET, serving_s3
+from tests.cluster.s3 import BUCKET, S3, SECRET
 from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("store")
@@ -31,14 +31,6 @@ SPEC: dict[str, Any] = LONG | {
     "minima": {"sgd": {"epochs": 60}, "altsdp": {"optimizer": "altsdp", "target": 0.3, "epochs": 10}},
 }
 STATE = "work/sgd/training-state.pt"
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[S3]:
-    with serving_s3() as found, pytest.MonkeyPatch.context() as patch:
-        for name, value in found.environment.items():
-            patch.setenv(name, value)
-        yield found
 
 
 @pytest.fixture(scope="module")
