@@ -43,6 +43,7 @@ COPY training training
 COPY landscape landscape
 COPY static static
 COPY app app
+COPY valleyscope valleyscope
 RUN pip wheel --no-deps --no-build-isolation --no-index --wheel-dir /wheel .
 
 FROM base AS runtime

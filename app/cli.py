@@ -11,15 +11,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from app.commands.connection import add_server
-from app.commands.maintenance import add_maintenance
-from app.commands.remote import add_commands
-from app.commands.terminal import run_in_terminal
-from app.experiments.experiment import Busy
-from app.experiments.recipes import describe_recipe, load_recipe, recipe_names
-from app.experiments.spec import BadSpec, Spec, read_spec
-from app.logs import start_logging
-from app.settings import Settings
+from valleyscope.app.commands.admin import add_maintenance
+from valleyscope.app.commands.remote import add_commands
+from valleyscope.app.commands.run import run_in_terminal
+from valleyscope.app.commands.server_option import add_server
+from valleyscope.app.experiments.experiment_writer import DirectoryLocked
+from valleyscope.app.experiments.recipes import describe_recipe, load_recipe, recipe_names
+from valleyscope.app.experiments.spec import BadSpec, Spec, read_spec
+from valleyscope.app.log_config import start_logging
+from valleyscope.app.settings import Settings
 
 EXIT_UNWELL = 1  # the only code besides 0 that a container's health check may give
 EXIT_BAD_INPUT = 2
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(emoji=False)
     try:
         return int(options.run(options, console))
-    except (BadSpec, Busy, ValueError, FileNotFoundError, PermissionError) as error:
+    except (BadSpec, DirectoryLocked, ValueError, FileNotFoundError, PermissionError) as error:
         if options.verbose:
             raise
         print(f"valley: {error}", file=sys.stderr)
@@ -122,7 +122,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _demo(options: argparse.Namespace, console: Console) -> int:
-    from app.commands.demo import demonstrate
+    from valleyscope.app.commands.demo import demonstrate
 
     settings = Settings.load(
         home=options.out,
@@ -139,7 +139,7 @@ def _demo(options: argparse.Namespace, console: Console) -> int:
 
 
 def _serve(options: argparse.Namespace, console: Console) -> int:
-    from app.commands.serve import serve
+    from valleyscope.app.commands.serve import serve
 
     given = ("host", "port", "home", "database", "store", "workers", "data")
     settings = Settings.load(**{name: getattr(options, name) for name in given})
@@ -152,7 +152,7 @@ def _serve(options: argparse.Namespace, console: Console) -> int:
 
 
 def _worker(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
-    from app.runners.worker import run_worker
+    from valleyscope.app.worker.worker import run_worker
 
     given = ("home", "database", "store", "data")
     settings = Settings.load(**{name: getattr(options, name) for name in given})
@@ -189,31 +189,31 @@ def _recipes(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG
 
 
 def _export(options: argparse.Namespace, console: Console) -> int:
-    from app.commands.exporting import export_landscape
+    from valleyscope.app.commands.export import export_landscape
 
     return export_landscape(options, console)
 
 
 def _import(options: argparse.Namespace, console: Console) -> int:
-    from app.commands.importing import import_landscape
+    from valleyscope.app.commands.import_file import import_landscape
 
     return import_landscape(options.file, options.out, console)
 
 
 def _health(options: argparse.Namespace, console: Console) -> int:
-    from app.commands.health import check_health
-    from app.runners.heartbeat import Unwell
+    from valleyscope.app.commands.health import check_health
+    from valleyscope.app.worker.health_file import Unhealthy
 
     try:
         console.print(check_health(Settings.load(), options.role), highlight=False, markup=False, soft_wrap=True)
-    except Unwell as error:
+    except Unhealthy as error:
         print(f"valley: {error}", file=sys.stderr)
         return EXIT_UNWELL
     return 0
 
 
 def _doctor(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
-    from app.commands.doctor import examine
+    from valleyscope.app.commands.doctor import examine
 
     return examine(Settings.load(), console)
 

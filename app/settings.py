@@ -19,9 +19,9 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from app.secretfiles import BadSecretFile, SecretFilesSource
-from app.storage.addresses import check_address, without_secrets
-from app.storage.objects import check_url
+from valleyscope.app.database_url import check_address, without_secrets
+from valleyscope.app.secret_files import BadSecretFile, SecretFilesSource
+from valleyscope.app.storage.object_store import check_url
 
 TOML_FILE = "valley.toml"
 ENVIRONMENT_FILE = ".env"
@@ -151,7 +151,7 @@ class Settings(BaseSettings):
             raise ValueError("must be printable ASCII without spaces around it: make one by `openssl rand -hex 24`")
         return key
 
-    def refuse_open_door(self) -> None:
+    def check_exposure(self) -> None:
         """A server that other machines can reach must have a key."""
         if not self.loopback and self.api_key is None:
             raise BadSettings(

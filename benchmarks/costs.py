@@ -16,20 +16,20 @@ from itertools import count
 import sqlalchemy as sa
 from dbos._utils import generate_uuid
 
-from app.experiments.plan import Kind, Task
-from app.experiments.spec import Spec
-from app.runners import jobs as jobs_module
-from app.runners.devices import Memory
-from app.runners.jobs import CONTROL, GENERATION, GPU, Jobs, experiment_job, task_job
-from app.runners.leases import free_leases
-from app.runners.roster import Member, process_ids
-from app.storage.catalogue import Catalogue
-from app.storage.database import Database
-from app.storage.events import read_all_events, record, thin_out
-from app.storage.ledger import Ledger
-from app.storage.tables import tasks
-from tests.cluster.fleet import Fleet, processor_seconds
-from tests.cluster.light import LIGHT
+from tests.cluster.light_tasks import LIGHT
+from tests.cluster.worker_fleet import Fleet, processor_seconds
+from valleyscope.app.devices import Memory
+from valleyscope.app.experiments.plan import Kind, Task
+from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.jobs import queue as jobs_module
+from valleyscope.app.jobs.leases import free_leases
+from valleyscope.app.jobs.process_registry import ProcessEntry, process_ids
+from valleyscope.app.jobs.queue import CONTROL, GENERATION, GPU, JobQueue, experiment_job, task_job
+from valleyscope.app.jobs.task_table import TaskTable
+from valleyscope.app.storage.database import Database
+from valleyscope.app.storage.event_table import append_events, prune_progress, read_all_events
+from valleyscope.app.storage.experiment_table import ExperimentTable
+from valleyscope.app.storage.tables import tasks
 
 _REPETITIONS = 300
 _CONNECTIONS = 20
@@ -61,14 +61,14 @@ class Bench:
     def __init__(self, fleet: Fleet) -> None:
         self._pid = fleet.postgres.pid
         self._database = Database(fleet.postgres.url("fleet"), connections=_CONNECTIONS)
-        self._member = Member(self._database, "worker")
-        self._jobs = Jobs(self._database, self._member.id, GPU, lambda *_: None)
+        self._member = ProcessEntry(self._database, "worker")
+        self._jobs = JobQueue(self._database, self._member.id, GPU, lambda *_: None)
         self._jobs.connect()
-        self._ledger = Ledger(self._database)
-        self._catalogue = Catalogue(self._database)
+        self._task_table = TaskTable(self._database)
+        self._experiment_table = ExperimentTable(self._database)
         self._spec = Spec.model_validate(LIGHT)
         with self._database.write() as connection:
-            self._experiment = self._catalogue.add(connection, self._spec, key=None, priority=100).id
+            self._experiment = self._experiment_table.add(connection, self._spec, key=None, priority=100).id
         self._numbers = count()
         self._system = self._jobs.client._sys_db
         self._version = jobs_module._format(GENERATION)
@@ -81,11 +81,11 @@ class Bench:
     def costs(self) -> Costs:
         return Costs(
             heartbeat=self._cost(self.heartbeat),
-            greeting=self._cost(lambda: self._member.greet(Memory(1, 2))),
+            greeting=self._cost(lambda: self._member.heartbeat(Memory(1, 2))),
             search=self._cost(lambda: self._jobs.begun_by(self._member.id)),
             poll=self._cost(lambda: self.take(GPU)),
             round=self._cost(self.round),
-            wanted=self._cost(lambda: self._ledger.is_wanted(self._experiment, "train:sgd", "bench")),
+            wanted=self._cost(lambda: self._task_table.is_wanted(self._experiment, "train:sgd", "bench")),
             task=self._cost(self.task),
             experiment=self._cost(self.experiment),
             look=self._cost(lambda: self.look(self._experiment)),
@@ -128,15 +128,15 @@ class Bench:
     def task(self) -> None:
         """All of a task's life: issued, taken, begun, advanced, completed, over, kept, and forgotten."""
         task = Task(Kind.SURFACE, "valley", next(self._numbers))
-        self._ledger.issue(self._jobs, self._experiment, [task], priority=100, number=1)
+        self._task_table.issue(self._jobs, self._experiment, [task], priority=100, number=1)
         job = task_job(self._experiment, task.id, 1)
         assert self.take(GPU) == [job]
-        self._ledger.begin(self._experiment, task.id, 1, "bench")
-        self._ledger.advance(self._experiment, task.id, "bench", 0.5)
+        self._task_table.begin(self._experiment, task.id, 1, "bench")
+        self._task_table.advance(self._experiment, task.id, "bench", 0.5)
         told = [("tile", {"task": task.id, "values": [0.5] * 50})]
-        self._ledger.complete(self._experiment, task.id, "bench", b"0" * 2000, 1.0, told)
+        self._task_table.complete(self._experiment, task.id, "bench", b"0" * 2000, 1.0, told)
         self._system.update_workflow_outcome(job, "SUCCESS")
-        self._ledger.keep(self._experiment, [task.id])
+        self._task_table.keep(self._experiment, [task.id])
         self._jobs.forget([job])
         with self._database.write() as connection:
             connection.execute(tasks.delete().where(tasks.c.experiment == self._experiment))
@@ -144,41 +144,43 @@ class Bench:
     def experiment(self) -> None:
         """All of an experiment's life but its tasks: submitted, taken, claimed, looked at when it runs, and ended."""
         with self._database.write(durable=True) as connection:
-            row = self._catalogue.add(connection, self._spec, key=None, priority=100)
+            row = self._experiment_table.add(connection, self._spec, key=None, priority=100)
             self._jobs.enqueue_experiment(connection, row.id, 1, 100)
         assert self.take(CONTROL) == [experiment_job(row.id, 1)]
-        self._catalogue.claim(row.id, 1, "bench")
+        self._experiment_table.claim(row.id, 1, "bench")
         self.look(row.id)
         with self._database.write() as connection:
-            record(connection, row.id, [("state", {"state": "running", "run": 1})])
+            append_events(connection, row.id, [("state", {"state": "running", "run": 1})])
         self.look(row.id)
         with self._database.write(durable=True) as connection:
-            thin_out(connection, row.id)
-            self._catalogue.end(connection, row.id, "done")
+            prune_progress(connection, row.id)
+            self._experiment_table.end(connection, row.id, "done")
         self._system.update_workflow_outcome(experiment_job(row.id, 1), "SUCCESS")
 
     def look(self, experiment: str) -> None:
-        """What a conductor asks when it looks around."""
-        self._catalogue.is_conducted_by(experiment, 1, "bench")
-        self._ledger.under_way(experiment)
-        self._ledger.ended(experiment)
+        """What a orchestrator asks when it looks around."""
+        self._experiment_table.is_orchestrated_by(experiment, 1, "bench")
+        self._task_table.under_way(experiment)
+        self._task_table.ended(experiment)
         with self._database.read() as connection:
             process_ids(connection, "worker")
 
     def report(self) -> None:
-        self._catalogue.report(self._experiment, progress=0.5, stage="minima", seconds_left=1.0)
+        self._experiment_table.report(self._experiment, progress=0.5, stage="minima", seconds_left=1.0)
 
     def read(self) -> None:
-        """What the pump asks for when nothing has happened."""
+        """What the event_feed asks for when nothing has happened."""
         with self._database.read() as connection:
             read_all_events(connection, 2**40, 1000)
 
     def lock(self) -> float:
         """Seconds for which one event keeps others waiting: from the lock to the end of the commit."""
         with self._database.write() as connection:
-            record(connection, self._experiment, [("progress", {"task": "none"})])  # the lock is this one's already
+            append_events(
+                connection, self._experiment, [("progress", {"task": "none"})]
+            )  # the lock is this one's already
             began = time.monotonic()
-            record(connection, self._experiment, [("progress", {"task": "none"})])
+            append_events(connection, self._experiment, [("progress", {"task": "none"})])
         return time.monotonic() - began
 
     def _cost(self, action: Callable[[], object]) -> float:

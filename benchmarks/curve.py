@@ -26,9 +26,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from landscape.fitting import CurveFit, FittingSettings
-from landscape.vectors import flatten
-from training.models import build_model
+from valleyscope.landscape.fitting.fit_curve import CurveFit, FittingSettings
+from valleyscope.landscape.geometry.vectors import flatten
+from valleyscope.training.models import build_model
 
 Step = Callable[[int], float]
 BATCHES_OF_DATA = 4

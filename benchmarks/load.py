@@ -32,14 +32,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import sqlalchemy as sa
 
-from app.commands.client import Client
-from app.experiments.recipes import load_recipe
-from app.storage.catalogue import Catalogue
-from app.storage.database import Database
-from app.storage.migrations import migrate
-from app.storage.tables import events, experiments
-from landscape.records import Grid, MinimumRecord, PathRecord, PathValues, PlaneRecord
-from landscape.store import Landscape
+from valleyscope.app.commands.client import Client
+from valleyscope.app.experiments.recipes import load_recipe
+from valleyscope.app.storage.database import Database
+from valleyscope.app.storage.experiment_table import ExperimentTable
+from valleyscope.app.storage.migrations import migrate
+from valleyscope.app.storage.tables import events, experiments
+from valleyscope.landscape.storage.landscape_file import Landscape
+from valleyscope.landscape.storage.records import Grid, MinimumRecord, PathRecord, PathValues, PlaneRecord
 
 EXPERIMENTS = 10_000
 RESOLUTION = 401
@@ -90,9 +90,9 @@ def fill(home: Path) -> str:
     home.mkdir(parents=True)
     database = Database(f"sqlite:///{home / 'valley.db'}")
     migrate(database)
-    catalogue, spec = Catalogue(database), load_recipe("digits")
+    experiment_table, spec = ExperimentTable(database), load_recipe("digits")
     with database.write() as connection:
-        rows = [catalogue.add(connection, spec, key=None, priority=100) for _ in range(EXPERIMENTS)]
+        rows = [experiment_table.add(connection, spec, key=None, priority=100) for _ in range(EXPERIMENTS)]
         connection.execute(events.delete())
         connection.execute(
             experiments.update().values(
@@ -153,7 +153,7 @@ def serving(home: Path) -> Iterator[Server]:
     log = home.with_suffix(".log")
     with log.open("w", encoding="utf-8") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "app.cli", "serve", "--home", home, "--port", "0", "--workers", "2"],
+            [sys.executable, "-m", "valleyscope.app.cli", "serve", "--home", home, "--port", "0", "--workers", "2"],
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

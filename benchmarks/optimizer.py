@@ -26,7 +26,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.optim import SGD, Optimizer
 
-from training import AltSDP, build_model, partition
+from valleyscope.training import AltSDP, build_model, partition
 
 BATCH = 32
 SHAPES = {"cnn": (1, 8, 8), "vgg16": (3, 32, 32)}

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from app.commands.client import Client
+from valleyscope.app.commands.client import Client
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-quic"]
@@ -194,7 +194,18 @@ def served(address: str | None) -> Iterator[str]:
         yield address
         return
     with tempfile.TemporaryDirectory() as home:
-        command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--home", home, "--workers", "1"]
+        command = [
+            sys.executable,
+            "-m",
+            "valleyscope.app.cli",
+            "serve",
+            "--port",
+            "0",
+            "--home",
+            home,
+            "--workers",
+            "1",
+        ]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None

@@ -21,20 +21,20 @@ import argparse
 import time
 from dataclasses import dataclass
 
-from app.runners import jobs as jobs_module
-from app.runners.conductor import look_seconds
-from app.runners.ear import ASK_SECONDS
 from benchmarks.costs import Bench, Costs
-from tests.cluster.fleet import Burden, Fleet, fleet
+from tests.cluster.worker_fleet import Burden, Fleet, fleet
+from valleyscope.app.jobs import queue as jobs_module
+from valleyscope.app.jobs.orchestrator import refresh_seconds
+from valleyscope.app.worker.cancel_watch import ASK_SECONDS
 
 TASK_SECONDS = 10.0
 TASKS_AN_EXPERIMENT = 2  # of light ones; larger experiments cost less for each task
 MISS_LIMIT = 1.6
 CONNECTIONS_A_WORKER = 3
-_GREETINGS = 0.1  # a second, of every process: `_GREET_SECONDS`
+_GREETINGS = 0.1  # a second, of every process: `_HEARTBEAT_SECONDS`
 _SEARCHES = 1 / 15  # for strays: `_STRAY_SECONDS`
 _BEATS = 0.4  # of every lease: `LEASE_SECONDS`
-_EVENT_READS = 10.0  # by the pump
+_EVENT_READS = 10.0  # by the event_feed
 
 
 @dataclass(frozen=True)
@@ -60,19 +60,19 @@ class Load:
 
     @property
     def looks(self) -> float:
-        """Of conductors whose task runs: when it ends, or when it is time; half of all conductors have one."""
-        pause = min(look_seconds(jobs_module.conducted_at_once(self.workers)), self.task_seconds)
+        """Of orchestrators whose task runs: when it ends, or when it is time; half of all orchestrators have one."""
+        pause = min(refresh_seconds(jobs_module.conducted_at_once(self.workers)), self.task_seconds)
         return self.workers / pause if self.busy else 0.0
 
     @property
     def reports(self) -> float:
-        return self.workers / look_seconds(jobs_module.conducted_at_once(self.workers)) if self.busy else 0.0
+        return self.workers / refresh_seconds(jobs_module.conducted_at_once(self.workers)) if self.busy else 0.0
 
     @property
     def waiting_looks(self) -> float:
-        """Of conductors whose task waits for a worker."""
+        """Of orchestrators whose task waits for a worker."""
         conducted = jobs_module.conducted_at_once(self.workers)
-        return (conducted - self.workers) / max(5.0, look_seconds(conducted)) if self.busy else 0.0
+        return (conducted - self.workers) / max(5.0, refresh_seconds(conducted)) if self.busy else 0.0
 
     def core(self, costs: Costs) -> float:
         """The share of one core."""

@@ -27,10 +27,10 @@ from typing import Any
 
 import psutil
 
-from app.storage.tables import tasks
 from tests.cluster.deployment import Deployment
-from tests.cluster.fleet import fleet, middle_and_longest
 from tests.cluster.postgres import Postgres
+from tests.cluster.worker_fleet import fleet, middle_and_longest
+from valleyscope.app.storage.tables import tasks
 
 SPEED_UP_LIMIT = 1.8
 OVERHEAD_LIMIT = 5.0

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from app.commands.client import Client
+from valleyscope.app.commands.client import Client
 
 HOUSE = Path(__file__).parents[1]
 WORKERS = 2
@@ -91,7 +91,18 @@ class Server:
 
 @contextmanager
 def serving(home: Path) -> Iterator[Server]:
-    command = [sys.executable, "-m", "app.cli", "serve", "--home", home, "--port", "0", "--workers", WORKERS]
+    command = [
+        sys.executable,
+        "-m",
+        "valleyscope.app.cli",
+        "serve",
+        "--home",
+        home,
+        "--port",
+        "0",
+        "--workers",
+        WORKERS,
+    ]
     environment = os.environ | {"VALLEY_LOG_LEVEL": "WARNING", "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
         [*map(str, command)], cwd=HOUSE, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
@@ -108,7 +119,7 @@ def serving(home: Path) -> Iterator[Server]:
 def run_alone(base: Path, spec: Path | str) -> float:
     """CPU seconds of `valley run` with its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "app.cli", "run", spec, "--out", base, "--workers", WORKERS]
+    command = [sys.executable, "-m", "valleyscope.app.cli", "run", spec, "--out", base, "--workers", WORKERS]
     subprocess.run([*map(str, command)], cwd=HOUSE, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -40,10 +40,10 @@ from torch import Tensor, nn
 from torch.nn.utils import vector_to_parameters
 from torch.utils.data import DataLoader, Dataset
 
-from landscape import Evaluator, Plane, flatten, surface
-from training import build_model
-from training._torchvision import import_torchvision
-from training.models import multiply_adds
+from valleyscope.landscape import Evaluator, Plane, flatten, surface
+from valleyscope.training import build_model
+from valleyscope.training._torchvision import import_torchvision
+from valleyscope.training.models import multiply_adds
 
 BATCH = 128
 MEMORY_LIMIT = 1.5e9

@@ -25,9 +25,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Sampler, TensorDataset
 
-from training import build_model, train
-from training.datasets import Dataset
-from training.loop import permutation
+from valleyscope.training import build_model, train
+from valleyscope.training.datasets import Dataset
+from valleyscope.training.loop import permutation
 
 FLOOR = 1.6
 BATCH = 64

@@ -21,7 +21,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
-from app.commands.client import Client
+from valleyscope.app.commands.client import Client
 
 HOUSE = Path(__file__).resolve().parents[1]
 IMAGES = HOUSE / "docs" / "images"
@@ -69,7 +69,7 @@ def served(address: str | None) -> Iterator[str]:
         yield address
         return
     with tempfile.TemporaryDirectory() as home:
-        command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--home", home]
+        command = [sys.executable, "-m", "valleyscope.app.cli", "serve", "--port", "0", "--home", home]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None
@@ -132,7 +132,9 @@ def export(address: str, experiment: str) -> None:
             ("fetch", experiment, "--server", address, "--out", folder),
             ("export", folder, "--out", f"{folder}/export", "--formats", "png"),
         ):
-            subprocess.run([sys.executable, "-m", "app.cli", *command], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [sys.executable, "-m", "valleyscope.app.cli", *command], check=True, stdout=subprocess.DEVNULL
+            )
         shutil.copyfile(Path(folder) / "export" / "paper.png", IMAGES / "digits.png")
 
 

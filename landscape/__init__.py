@@ -9,43 +9,43 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from landscape.barriers import barrier as barrier
-    from landscape.cancellation import Cancelled as Cancelled
-    from landscape.comparison import compare as compare
-    from landscape.curves import Bezier as Bezier
-    from landscape.curves import PolyChain as PolyChain
-    from landscape.evaluation import Evaluator as Evaluator
-    from landscape.evaluation import evaluate as evaluate
-    from landscape.fitting import fit_curve as fit_curve
-    from landscape.foreign import import_file as import_file
-    from landscape.planes import Plane as Plane
-    from landscape.profiles import along as along
-    from landscape.profiles import line as line
-    from landscape.report import write_report as write_report
-    from landscape.store import Landscape as Landscape
-    from landscape.surfaces import surface as surface
-    from landscape.vectors import flatten as flatten
-    from landscape.vectors import unflatten as unflatten
-    from landscape.verdicts import verdict as verdict
+    from valleyscope.landscape.analysis.barriers import barrier as barrier
+    from valleyscope.landscape.analysis.profiles import along as along
+    from valleyscope.landscape.analysis.profiles import line as line
+    from valleyscope.landscape.analysis.surfaces import surface as surface
+    from valleyscope.landscape.analysis.verdict import verdict as verdict
+    from valleyscope.landscape.cancellation import Cancelled as Cancelled
+    from valleyscope.landscape.compare import compare as compare
+    from valleyscope.landscape.evaluation.evaluator import Evaluator as Evaluator
+    from valleyscope.landscape.evaluation.evaluator import evaluate as evaluate
+    from valleyscope.landscape.fitting.fit_curve import fit_curve as fit_curve
+    from valleyscope.landscape.geometry.curves import Bezier as Bezier
+    from valleyscope.landscape.geometry.curves import PolyChain as PolyChain
+    from valleyscope.landscape.geometry.planes import Plane as Plane
+    from valleyscope.landscape.geometry.vectors import flatten as flatten
+    from valleyscope.landscape.geometry.vectors import unflatten as unflatten
+    from valleyscope.landscape.importers import import_file as import_file
+    from valleyscope.landscape.report import write_report as write_report
+    from valleyscope.landscape.storage.landscape_file import Landscape as Landscape
 
 _HOMES = {
-    "Bezier": "curves",
+    "Bezier": "geometry.curves",
     "Cancelled": "cancellation",
-    "Evaluator": "evaluation",
-    "Landscape": "store",
-    "Plane": "planes",
-    "PolyChain": "curves",
-    "along": "profiles",
-    "barrier": "barriers",
-    "compare": "comparison",
-    "evaluate": "evaluation",
-    "fit_curve": "fitting",
-    "flatten": "vectors",
-    "import_file": "foreign",
-    "line": "profiles",
-    "surface": "surfaces",
-    "unflatten": "vectors",
-    "verdict": "verdicts",
+    "Evaluator": "evaluation.evaluator",
+    "Landscape": "storage.landscape_file",
+    "Plane": "geometry.planes",
+    "PolyChain": "geometry.curves",
+    "along": "analysis.profiles",
+    "barrier": "analysis.barriers",
+    "compare": "compare",
+    "evaluate": "evaluation.evaluator",
+    "fit_curve": "fitting.fit_curve",
+    "flatten": "geometry.vectors",
+    "import_file": "importers",
+    "line": "analysis.profiles",
+    "surface": "analysis.surfaces",
+    "unflatten": "geometry.vectors",
+    "verdict": "analysis.verdict",
     "write_report": "report",
 }
 
@@ -54,8 +54,8 @@ __all__ = sorted(_HOMES)
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'landscape' has no attribute {name!r}")
-    return getattr(import_module(f"landscape.{_HOMES[name]}"), name)
+        raise AttributeError(f"module 'valleyscope.landscape' has no attribute {name!r}")
+    return getattr(import_module(f"valleyscope.landscape.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -10,22 +10,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from training.altsdp import AltSDP as AltSDP
-    from training.checkpoints import load_checkpoint as load_checkpoint
-    from training.checkpoints import save_checkpoint as save_checkpoint
-    from training.datasets import Dataset as Dataset
-    from training.datasets import load_dataset as load_dataset
-    from training.groups import partition as partition
-    from training.loop import Cancelled as Cancelled
-    from training.loop import Diverged as Diverged
-    from training.loop import Trained as Trained
-    from training.loop import train as train
-    from training.models import build_model as build_model
-    from training.sdp import sdp_step as sdp_step
-    from training.settings import Training as Training
-    from training.thresholds import accumulated_threshold as accumulated_threshold
-    from training.thresholds import c_for_target as c_for_target
-    from training.zeros import sparsity as sparsity
+    from valleyscope.training.altsdp import AltSDP as AltSDP
+    from valleyscope.training.checkpoints import load_checkpoint as load_checkpoint
+    from valleyscope.training.checkpoints import save_checkpoint as save_checkpoint
+    from valleyscope.training.datasets import Dataset as Dataset
+    from valleyscope.training.datasets import load_dataset as load_dataset
+    from valleyscope.training.groups import partition as partition
+    from valleyscope.training.loop import Cancelled as Cancelled
+    from valleyscope.training.loop import Diverged as Diverged
+    from valleyscope.training.loop import Trained as Trained
+    from valleyscope.training.loop import train as train
+    from valleyscope.training.models import build_model as build_model
+    from valleyscope.training.sdp import sdp_step as sdp_step
+    from valleyscope.training.settings import Training as Training
+    from valleyscope.training.thresholds import accumulated_threshold as accumulated_threshold
+    from valleyscope.training.thresholds import c_for_target as c_for_target
+    from valleyscope.training.zeros import sparsity as sparsity
 
 _HOMES = {
     "AltSDP": "altsdp",
@@ -51,8 +51,8 @@ __all__ = sorted(_HOMES)
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'training' has no attribute {name!r}")
-    return getattr(import_module(f"training.{_HOMES[name]}"), name)
+        raise AttributeError(f"module 'valleyscope.training' has no attribute {name!r}")
+    return getattr(import_module(f"valleyscope.training.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

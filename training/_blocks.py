@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from training.groups import group_dims
+from valleyscope.training.groups import group_dims
 
 # Slabs of about this many weights are still in cache when their norms are taken; so many slabs are scaled at once, a
 # compromise between what is still in cache and the number of calls.

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
-from training._blocks import Block, Rule, plan
-from training.settings import STRUCTURES
-from training.thresholds import MODES, Mode, dual_increment, effective_rate, threshold
+from valleyscope.training._blocks import Block, Rule, plan
+from valleyscope.training.settings import STRUCTURES
+from valleyscope.training.thresholds import MODES, Mode, dual_increment, effective_rate, threshold
 
 
 class AltSDP(Optimizer):

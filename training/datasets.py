@@ -13,13 +13,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from training._arrays import FIELDS, Arrays, check_arrays, read_npz
-from training._cifar import read_cifar
-from training._download import DownloadFailed, Progress, fetch
-from training._idx import read_mnist
-from training._plugins import is_plugin, load_factory
-from training._torchvision import import_torchvision
-from training.sources import SOURCES, CorruptData, MissingData, Source, data_root
+from valleyscope.training._arrays import FIELDS, Arrays, check_arrays, read_npz
+from valleyscope.training._cifar import read_cifar
+from valleyscope.training._download import DownloadFailed, Progress, fetch
+from valleyscope.training._idx import read_mnist
+from valleyscope.training._plugins import is_plugin, load_factory
+from valleyscope.training._torchvision import import_torchvision
+from valleyscope.training.sources import SOURCES, CorruptData, MissingData, Source, data_root
 
 __all__ = ["CorruptData", "Dataset", "MissingData", "data_root", "load_dataset"]
 

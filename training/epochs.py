@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from training.groups import ParameterGroup
-from training.zeros import LayerSparsity, Sparsity, angle, sparsity
+from valleyscope.training.groups import ParameterGroup
+from valleyscope.training.zeros import LayerSparsity, Sparsity, angle, sparsity
 
 # Large enough to fill the vector units, small enough that activations stay in cache.
 _BLOCK = 256

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from training.groups import ParameterGroup, group_norms, prunable
-from training.settings import Training
+from valleyscope.training.groups import ParameterGroup, group_norms, prunable
+from valleyscope.training.settings import Training
 
 
 @dataclass(frozen=True)

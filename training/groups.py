@@ -13,7 +13,7 @@ from typing import Any, get_args
 import torch
 from torch import Tensor, fx, nn
 
-from training.settings import Structure
+from valleyscope.training.settings import Structure
 
 ParameterGroup = dict[str, Any]
 Layer = nn.Conv1d | nn.Conv2d | nn.Conv3d | nn.Linear

@@ -17,16 +17,16 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim import SGD, Optimizer
 
-from training.altsdp import AltSDP
-from training.augmentation import crop_and_flip
-from training.checkpoints import save_checkpoint
-from training.datasets import Dataset
-from training.epochs import Epoch, measure
-from training.forecast import Forecast, forecast
-from training.groups import ParameterGroup, partition
-from training.preflight import check_run
-from training.settings import Training, steps_an_epoch
-from training.state import State, identity, load_state, save_state
+from valleyscope.training.altsdp import AltSDP
+from valleyscope.training.augmentation import crop_and_flip
+from valleyscope.training.checkpoints import save_checkpoint
+from valleyscope.training.datasets import Dataset
+from valleyscope.training.epochs import Epoch, measure
+from valleyscope.training.forecast import Forecast, forecast
+from valleyscope.training.groups import ParameterGroup, partition
+from valleyscope.training.preflight import check_run
+from valleyscope.training.settings import Training, steps_an_epoch
+from valleyscope.training.state import State, identity, load_state, save_state
 
 log = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from training.datasets import Dataset
-from training.settings import Training
+from valleyscope.training.datasets import Dataset
+from valleyscope.training.settings import Training
 
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from training.schedules import Halving, Schedule, step_rates
-from training.thresholds import Mode, accumulated_threshold, c_for_target
+from valleyscope.training.schedules import Halving, Schedule, step_rates
+from valleyscope.training.thresholds import Mode, accumulated_threshold, c_for_target
 
 Structure = Literal["filter", "kernel", "vector", "element"]
 STRUCTURES: tuple[Structure, ...] = ("filter", "kernel", "vector", "element")

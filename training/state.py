@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from training.datasets import Dataset
-from training.epochs import Epoch
-from training.files import replace_file
-from training.settings import Training
+from valleyscope.training.datasets import Dataset
+from valleyscope.training.epochs import Epoch
+from valleyscope.training.files import replace_file
+from valleyscope.training.settings import Training
 
 STATE_FILE = "training-state.pt"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from training.groups import ParameterGroup, group_norms, partition, prunable
+from valleyscope.training.groups import ParameterGroup, group_norms, partition, prunable
 
 
 @dataclass(frozen=True)

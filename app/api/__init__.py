@@ -1,1 +1,1 @@
-"""The REST API: `create_app` in `app.api.application` wires it."""
+"""The REST API: `create_app` in `valleyscope.app.api.app` wires it."""

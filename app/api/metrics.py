@@ -13,9 +13,9 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.api.readiness import Readiness
-from app.api.service import Service
-from app.storage.events import EventRow
+from valleyscope.app.api.readiness import Readiness
+from valleyscope.app.api.service import Service
+from valleyscope.app.storage.event_table import EventRow
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Metrics:
 
 
 class _Catalogued(Collector):
-    """Asks the catalogue, and those who know of disk and store, when it is scraped."""
+    """Asks the experiment_table, and those who know of disk and store, when it is scraped."""
 
     def __init__(self, service: Service, readiness: Readiness) -> None:
         self._service = service
@@ -78,12 +78,12 @@ class _Catalogued(Collector):
         if free is not None:
             yield GaugeMetricFamily("valley_home_free_bytes", "Room on the disk of the home", value=free)
         if checks["database"] != "ok":
-            log.warning("metrics without the catalogue: %s", checks["database"])
+            log.warning("metrics without the experiment_table: %s", checks["database"])
             return  # asking once more would take as long again
         try:
             queue, workers, states = self._service.waiting(), self._service.workers(), self._service.count()
         except SQLAlchemyError as error:
-            log.warning("metrics without the catalogue: %s", error)
+            log.warning("metrics without the experiment_table: %s", error)
             return
         yield GaugeMetricFamily("valley_queue_tasks", "Tasks that wait for a worker", value=queue)
         alive = GaugeMetricFamily("valley_workers", "Workers that are alive", labels=("device", "state"))

@@ -16,7 +16,7 @@ from fastapi import HTTPException
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from app.storage.obstacles import Obstacle
+from valleyscope.app.storage.db_errors import DiskState
 
 MEDIA_TYPE: Final = "application/problem+json"
 _LONGEST_VALUE = 200
@@ -25,7 +25,7 @@ _MOST_ERRORS = 50
 BRANCHES: Final = {"spec": "[spec]", "recipe": "[recipe]"}
 """Tags of the union that a body may be: pydantic puts them into an error's place, where a field's name misleads."""
 _SOURCES = ("body", "query", "path", "header", "cookie")
-_OBSTACLES: Final[dict[Obstacle, tuple[int, str, str]]] = {
+_OBSTACLES: Final[dict[DiskState, tuple[int, str, str]]] = {
     "full": (507, "disk-full", "the server's disk is full: try again when there is room; what it has can be read"),
     "read-only": (503, "read-only", "the server's disk cannot be written at present; what it has can be read"),
     "unreachable": (503, "no-database", "the database cannot be reached or written at present: try again"),
@@ -92,7 +92,7 @@ def invalid(errors: Sequence[Mapping[str, Any]], body: Any = None) -> Problem:
     return Problem(422, "invalid", f"{shown}{more}", errors=found[:_MOST_ERRORS])
 
 
-def refused_by_disk(obstacle: Obstacle) -> Problem:
+def storage_problem(obstacle: DiskState) -> Problem:
     """A write that the server's disk or database does not allow at present; nothing was changed by it."""
     status, code, detail = _OBSTACLES[obstacle]
     return Problem(status, code, detail, headers={"Retry-After": "10"})

@@ -10,10 +10,10 @@ from typing import Final
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.api.problems import Problem, refused_by_disk
-from app.api.service import Service
-from app.storage.folders import Storage
-from app.storage.obstacles import obstacle
+from valleyscope.app.api.problems import Problem, storage_problem
+from valleyscope.app.api.service import Service
+from valleyscope.app.storage.db_errors import classify
+from valleyscope.app.storage.home import Home
 
 _OK: Final = "ok"
 _WRONG: Final = "is not that of the database"
@@ -46,9 +46,9 @@ class Readiness:
         """Raise a problem where an experiment could not keep what it computes."""
         trouble = self._probe(_ANSWER_SECONDS)
         if trouble is not None:
-            found = obstacle(trouble)
+            found = classify(trouble)
             if found is not None:
-                raise refused_by_disk(found)
+                raise storage_problem(found)
             reason = trouble.strerror or str(trouble)
             raise _unfit(f"cannot be written at present ({reason})")
         if self._service.identity.trouble() is not None:
@@ -65,7 +65,7 @@ class Readiness:
         with self._asking:
             if time.monotonic() - self._asked >= age:
                 try:
-                    Storage(self._home).probe()
+                    Home(self._home).probe()
                     self._trouble = None
                 except OSError as error:
                     self._trouble = error

@@ -7,27 +7,27 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.experiments.estimate import CORE, GPU, RULE, Estimate
-from app.experiments.spec import Model, Text
-from app.storage.catalogue import State
+from valleyscope.app.experiments.estimate import CORE, GPU, RULE, Estimate
+from valleyscope.app.experiments.spec import Model, Text
+from valleyscope.app.storage.experiment_table import ExperimentState
 
 Identifier = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$", examples=["019a8c3f2be5d0c1"])]
 # JSON has no infinity: one that overflowed is the word "Infinity", one that was not recorded is null.
 Number = float | Literal["Infinity", "-Infinity"] | None
 
 
-class Shape(BaseModel):
+class ResponseModel(BaseModel):
     """A base whose JSON schema has no surprises: every field is there."""
 
     model_config = ConfigDict(extra="forbid", from_attributes=True, json_schema_serialization_defaults_required=True)
 
 
-class ExperimentSummary(Shape):
+class ExperimentSummary(ResponseModel):
     """An experiment as it is listed."""
 
     id: Identifier
     name: str = Field(description="what people call it")
-    state: State = Field(description="queued, running, done, failed or cancelled")
+    state: ExperimentState = Field(description="queued, running, done, failed or cancelled")
     stage: str = Field(description="what it is doing: minima, curves, surfaces, profiles, verdict")
     progress: float = Field(ge=0, le=1, description="share that is done")
     seconds_left: float | None = Field(description="time left, once it can be told")
@@ -52,14 +52,14 @@ class Experiment(ExperimentSummary):
     links: dict[str, str] = Field(description="paths of its events, results and files")
 
 
-class ExperimentPage(Shape):
+class ExperimentPage(ResponseModel):
     """Some experiments, newest first."""
 
     items: list[ExperimentSummary]
     next: str | None = Field(description="cursor of the next page; null on the last")
 
 
-class TypedArray(Shape):
+class TypedArray(ResponseModel):
     """Numbers as plotly takes them: base64 of little-endian values."""
 
     dtype: Literal["f8", "u1"]
@@ -67,7 +67,7 @@ class TypedArray(Shape):
     shape: str = Field(description="such as '41, 41'; rows first")
 
 
-class Surface(Shape):
+class Surface(ResponseModel):
     """Values on the grid of a plane; a row is one value of y."""
 
     experiment: Identifier
@@ -89,7 +89,7 @@ class Surface(Shape):
     note: str
 
 
-class Layer(Shape):
+class Layer(ResponseModel):
     """How many groups and parameters of a layer are exactly zero."""
 
     name: str
@@ -99,7 +99,7 @@ class Layer(Shape):
     zero_parameters: int
 
 
-class Minimum(Shape):
+class Minimum(ResponseModel):
     """A trained network: its settings, its metrics after each epoch, the sparsity of its layers."""
 
     name: str
@@ -111,14 +111,14 @@ class Minimum(Shape):
     checkpoint: str | None = Field(description="name of its file under /files")
 
 
-class Minima(Shape):
+class Minima(ResponseModel):
     """The minima that are ready."""
 
     experiment: Identifier
     minima: dict[str, Minimum]
 
 
-class PathProfile(Shape):
+class PathProfile(ResponseModel):
     """Loss (nats) and error (a share) along a path."""
 
     name: str
@@ -132,7 +132,7 @@ class PathProfile(Shape):
     barrier: dict[str, Number] = Field(description="by split: the highest loss less that of the higher end")
 
 
-class Profile(Shape):
+class Profile(ResponseModel):
     """Curves, and straight lines between minima."""
 
     experiment: Identifier
@@ -148,7 +148,7 @@ class Verdict(BaseModel):
     sentence: str
 
 
-class Checkpoint(Shape):
+class Checkpoint(ResponseModel):
     """An uploaded checkpoint; its id is what `checkpoint` of a minimum names."""
 
     id: Identifier
@@ -160,11 +160,11 @@ class Checkpoint(Shape):
     created: datetime
 
 
-class Checkpoints(Shape):
+class Checkpoints(ResponseModel):
     items: list[Checkpoint]
 
 
-class StageCost(Shape):
+class StageCost(ResponseModel):
     """The cost of a stage."""
 
     multiply_adds: float
@@ -172,7 +172,7 @@ class StageCost(Shape):
     core_hours: float
 
 
-class MinimumReach(Shape):
+class MinimumReach(ResponseModel):
     """What AltSDP's threshold reaches, beside the initial norms of the groups."""
 
     c: float
@@ -182,7 +182,7 @@ class MinimumReach(Shape):
     prunes: bool | None = Field(description="whether G exceeds the smallest norm: otherwise nothing becomes zero")
 
 
-class Cost(Shape):
+class Cost(ResponseModel):
     """What an experiment will cost."""
 
     gpu_hours: float
@@ -224,7 +224,7 @@ class Cost(Shape):
         )
 
 
-class Recipe(Shape):
+class Recipe(ResponseModel):
     """A spec that ships with the project."""
 
     name: str
@@ -234,12 +234,12 @@ class Recipe(Shape):
     core_hours: float
 
 
-class Recipes(Shape):
+class Recipes(ResponseModel):
     demo: str = Field(description="the one to begin with")
     items: list[Recipe]
 
 
-class Architecture(Shape):
+class Architecture(ResponseModel):
     """A network that a spec may name."""
 
     name: str
@@ -248,11 +248,11 @@ class Architecture(Shape):
     needs: str = Field(description="inputs that fit")
 
 
-class Architectures(Shape):
+class Architectures(ResponseModel):
     items: list[Architecture]
 
 
-class DataSource(Shape):
+class DataSource(ResponseModel):
     """A data set that a spec may name."""
 
     name: str
@@ -264,11 +264,11 @@ class DataSource(Shape):
     present: bool | None = Field(description="whether it is on the server already; else it is downloaded at first use")
 
 
-class DataSources(Shape):
+class DataSources(ResponseModel):
     items: list[DataSource]
 
 
-class Worker(Shape):
+class Worker(ResponseModel):
     """A living worker."""
 
     id: str
@@ -285,11 +285,11 @@ class Worker(Shape):
     seen: datetime = Field(description="when it last said so")
 
 
-class Workers(Shape):
+class Workers(ResponseModel):
     items: list[Worker]
 
 
-class QueuedTask(Shape):
+class QueuedTask(ResponseModel):
     """A task that waits for a worker."""
 
     experiment: str
@@ -298,15 +298,15 @@ class QueuedTask(Shape):
     since: datetime
 
 
-class Queue(Shape):
+class Queue(ResponseModel):
     items: list[QueuedTask]
 
 
-class Health(Shape):
+class Health(ResponseModel):
     status: Literal["ok"]
 
 
-class Ready(Shape):
+class Ready(ResponseModel):
     """Whether the service can take work."""
 
     status: Literal["ready"]

@@ -10,38 +10,45 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from app.experiments.artefacts import is_keepers
-from app.experiments.experiment import LANDSCAPE
-from app.experiments.spec import Spec
-from app.runners.jobs import LARGEST_PRIORITY
-from app.runners.podium import DEFAULT_PRIORITY, Podium
-from app.runners.reaper import Reaper
-from app.runners.roster import Member, WorkerRow, worker_rows
-from app.runners.upkeep import Upkeep
-from app.settings import Settings
-from app.storage.catalogue import ACTIVE, Catalogue, ExperimentRow, Page, State, WrongState
-from app.storage.checkpoints import CheckpointRow, Checkpoints
-from app.storage.database import Database
-from app.storage.events import EventRow, Warned, read_events, warnings_of
-from app.storage.folders import Storage
-from app.storage.hands import Hand, hands_of
-from app.storage.identity import Identity
-from app.storage.ledger import Ledger, QueueRow
-from app.storage.migrations import migrate
-from app.storage.objects import StoreTrouble
-from app.storage.obstacles import reason
-from app.storage.orphans import Orphans
-from app.storage.pump import Pump
-from app.storage.store import open_store
-from landscape.store import DamagedLandscape, Landscape, NotALandscape
+from valleyscope.app.experiments.experiment_writer import LANDSCAPE
+from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.experiments.task_files import is_written_by_orchestrator
+from valleyscope.app.jobs.contributions import Contribution, contributions_of
+from valleyscope.app.jobs.maintenance import Maintenance
+from valleyscope.app.jobs.orchestrator_pool import DEFAULT_PRIORITY, OrchestratorPool
+from valleyscope.app.jobs.process_registry import ProcessEntry, WorkerRow, worker_rows
+from valleyscope.app.jobs.queue import LARGEST_PRIORITY
+from valleyscope.app.jobs.reaper import Reaper
+from valleyscope.app.jobs.task_table import QueueRow, TaskTable
+from valleyscope.app.settings import Settings
+from valleyscope.app.storage.checkpoint_table import CheckpointRow, CheckpointTable
+from valleyscope.app.storage.database import Database
+from valleyscope.app.storage.db_errors import short_message
+from valleyscope.app.storage.event_feed import EventFeed
+from valleyscope.app.storage.event_table import EventRow, MinimumWarning, read_events, warnings_of
+from valleyscope.app.storage.experiment_table import (
+    ACTIVE,
+    ExperimentRow,
+    ExperimentState,
+    ExperimentTable,
+    Page,
+    WrongState,
+)
+from valleyscope.app.storage.file_store import open_store
+from valleyscope.app.storage.home import Home
+from valleyscope.app.storage.home_identity import HomeIdentity
+from valleyscope.app.storage.migrations import migrate
+from valleyscope.app.storage.object_store import StoreUnavailable
+from valleyscope.app.storage.orphans import Orphans
+from valleyscope.landscape.storage.landscape_file import DamagedLandscape, Landscape, NotALandscape
 
 log = logging.getLogger(__name__)
 
 Events = list[EventRow]
 Workers = list[WorkerRow]
 Queue = list[QueueRow]
-Hands = list[Hand]
-Warnings = list[Warned]
+Hands = list[Contribution]
+Warnings = list[MinimumWarning]
 Uploads = list[CheckpointRow]
 
 _FETCH_SECONDS = 5.0
@@ -52,13 +59,13 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._storage = Storage(settings.home)
+        self._storage = Home(settings.home)
         self.store = open_store(settings.store, self._storage)
         self._database = Database(settings.database)
-        self._catalogue = Catalogue(self._database)
-        self._ledger = Ledger(self._database)
-        self._checkpoints = Checkpoints(self._database, self._storage, self.store)
-        self.identity = Identity(self._database, self.store)
+        self._experiment_table = ExperimentTable(self._database)
+        self._task_table = TaskTable(self._database)
+        self._checkpoints = CheckpointTable(self._database, self._storage, self.store)
+        self.identity = HomeIdentity(self._database, self.store)
 
     def start(self) -> None:
         """Take part in the work. Raises what makes that impossible: a folder or a database that cannot be written."""
@@ -66,49 +73,49 @@ class Service:
         try:
             self.store.probe()
             reachable = True
-        except StoreTrouble as error:
+        except StoreUnavailable as error:
             log.error("%s; trying again until it does", error)
             reachable = False
-        with self._database.alone("start"):
+        with self._database.exclusive("start"):
             migrate(self._database)
             if reachable:
-                self.identity.settle()
-            self._member = Member(self._database, "api", lease_seconds=self._settings.lease_seconds)
-            self._pump = Pump(self._database)
-            self.podium = Podium(
+                self.identity.establish()
+            self._member = ProcessEntry(self._database, "api", lease_seconds=self._settings.lease_seconds)
+            self._event_feed = EventFeed(self._database)
+            self.orchestrator_pool = OrchestratorPool(
                 self._database,
-                self._catalogue,
-                self._ledger,
-                self._pump,
+                self._experiment_table,
+                self._task_table,
+                self._event_feed,
                 self._member,
                 self._storage.experiment,
                 self.store,
             )
-            jobs = self.podium.jobs
+            jobs = self.orchestrator_pool.jobs
             jobs.start()
-        self._pump.start()
+        self._event_feed.start()
         self._reaper = Reaper(self._database, jobs, self._member)
         self._reaper.start()
-        self._upkeep = Upkeep(
+        self._maintenance = Maintenance(
             self._database,
-            self._catalogue,
+            self._experiment_table,
             jobs,
             self._storage,
             self.store,
-            lambda: self.podium.experiments,
-            (self.identity.settle_late, Orphans(self._checkpoints, self._storage, self.identity).look),
+            lambda: self.orchestrator_pool.experiments,
+            (self.identity.establish_late, Orphans(self._checkpoints, self._storage, self.identity).look),
         )
-        self._upkeep.start()
-        self.podium.watch()
+        self._maintenance.start()
+        self.orchestrator_pool.watch()
 
     def stop(self) -> None:
-        """Hand back what is conducted here, and leave; workers go on with the tasks that they have."""
-        self.podium.clear()
-        self._upkeep.stop()
+        """Hand back what is orchestrated here, and leave; workers go on with the tasks that they have."""
+        self.orchestrator_pool.clear()
+        self._maintenance.stop()
         self._reaper.stop()
-        self._pump.stop()
-        self.podium.jobs.stop()
-        self._member.leave(self.podium.stopping)
+        self._event_feed.stop()
+        self.orchestrator_pool.jobs.stop()
+        self._member.leave(self.orchestrator_pool.stopping)
         self._database.close()
 
     def check(self) -> None:
@@ -133,44 +140,49 @@ class Service:
     def submitted(self, key: str, spec: Spec) -> ExperimentRow | None:
         """The experiment that was submitted with this key; raises KeyReused where that had another spec."""
         with self._database.read() as connection:
-            return self._catalogue.known_by_key(connection, key, spec)
+            return self._experiment_table.known_by_key(connection, key, spec)
 
     def get(self, experiment: str) -> ExperimentRow:
-        return self._catalogue.get(experiment)
+        return self._experiment_table.get(experiment)
 
     def list(
-        self, *, state: State | None = None, search: str | None = None, after: str | None = None, limit: int = 50
+        self,
+        *,
+        state: ExperimentState | None = None,
+        search: str | None = None,
+        after: str | None = None,
+        limit: int = 50,
     ) -> Page:
-        return self._catalogue.list(state=state, search=search, after=after, limit=limit)
+        return self._experiment_table.list(state=state, search=search, after=after, limit=limit)
 
-    def count(self) -> dict[State, int]:
+    def count(self) -> dict[ExperimentState, int]:
         """How many experiments are in each state."""
-        return self._catalogue.count()
+        return self._experiment_table.count()
 
     def cancel(self, experiment: str) -> ExperimentRow:
         """Stop an experiment: at once where nothing has begun, else within two seconds. What it computed stays."""
         with self._database.write(durable=True) as connection:
-            row = self._catalogue.find(connection, experiment, change=True)
+            row = self._experiment_table.find(connection, experiment, change=True)
             if row.state not in ACTIVE:
                 raise WrongState(f"experiment {experiment} is {row.state}: only one that is queued or running can stop")
-            self._catalogue.cancel(connection, experiment)
-            return self._catalogue.find(connection, experiment)
+            self._experiment_table.cancel(connection, experiment)
+            return self._experiment_table.find(connection, experiment)
 
     def retry(self, experiment: str) -> ExperimentRow:
         """Run an experiment again that failed, was cancelled, or lost files; it goes on from what it has."""
-        with self.podium.room(DEFAULT_PRIORITY) as direct:
+        with self.orchestrator_pool.room(DEFAULT_PRIORITY) as direct:
             with self._database.write(durable=True) as connection:
-                row = self._catalogue.find(connection, experiment, change=True)
+                row = self._experiment_table.find(connection, experiment, change=True)
                 if row.state in ACTIVE or (row.state == "done" and self._intact(row)):
                     raise WrongState(
                         f"experiment {experiment} is {row.state}: retry is for those that ended early or lost files"
                     )
-                self._ledger.forgive(connection, experiment)
-                row = self._catalogue.begin_again(connection, experiment)
+                self._task_table.reset_for_retry(connection, experiment)
+                row = self._experiment_table.begin_again(connection, experiment)
                 if not direct:
-                    self.podium.jobs.enqueue_experiment(connection, row.id, row.run, row.priority)
+                    self.orchestrator_pool.jobs.enqueue_experiment(connection, row.id, row.run, row.priority)
             if direct:
-                self.podium.start(row)
+                self.orchestrator_pool.start(row)
             return row
 
     def delete(self, experiment: str) -> None:
@@ -179,19 +191,19 @@ class Service:
         Files that the disk does not let go are out of sight, and removed as soon as it does.
         """
         with self._database.write(durable=True) as connection:
-            row = self._catalogue.find(connection, experiment, change=True)
+            row = self._experiment_table.find(connection, experiment, change=True)
             if row.state in ACTIVE:
                 raise WrongState(f"experiment {experiment} is {row.state}: cancel it first")
-            self._catalogue.mark_deleted(connection, experiment)
+            self._experiment_table.mark_deleted(connection, experiment)
         try:
-            self._upkeep.remove(experiment)
+            self._maintenance.remove(experiment)
         except (OSError, SQLAlchemyError) as error:
-            log.warning("deleting is put off: %s", reason(error), extra={"experiment": experiment})
+            log.warning("deleting is put off: %s", short_message(error), extra={"experiment": experiment})
 
     def events(self, experiment: str, after: int = 0, limit: int = 1000) -> Events:
         """Events with ids above `after`, in order."""
         self.get(experiment)
-        return self._pump.after(experiment, after, limit)
+        return self._event_feed.after(experiment, after, limit)
 
     def stored_events(self, experiment: str, after: int, limit: int = 1000) -> Events:
         """The same from the database itself: also those that the poller has not seen yet."""
@@ -200,15 +212,15 @@ class Service:
 
     def wait_for_event(self, experiment: str, after: int, timeout: float, limit: int = 1000) -> Events:
         """The same, waiting for the first one; none when the time is up."""
-        return self._pump.wait(experiment, after, timeout, limit)
+        return self._event_feed.wait(experiment, after, timeout, limit)
 
     async def next_events(self, experiment: str, after: int, timeout: float, limit: int = 1000) -> Events:
         """The same in an event loop: one poller serves all who wait."""
-        return await self._pump.wait_async(experiment, after, timeout, limit)
+        return await self._event_feed.wait_async(experiment, after, timeout, limit)
 
     def observe(self, listener: Callable[[EventRow], None]) -> None:
         """Call a function with every event of every experiment from now on; it must be quick."""
-        self._pump.listeners.append(listener)
+        self._event_feed.listeners.append(listener)
 
     def workers(self) -> Workers:
         with self._database.read() as connection:
@@ -216,16 +228,16 @@ class Service:
 
     def queue(self, limit: int = 1000) -> Queue:
         """Tasks that wait for a worker, the next one first."""
-        return self._ledger.queue(limit)
+        return self._task_table.queue(limit)
 
     def waiting(self) -> int:
         """How many tasks wait for a worker."""
-        return self._ledger.waiting()
+        return self._task_table.waiting()
 
-    def hands(self, experiment: str) -> Hands:
+    def contributions(self, experiment: str) -> Hands:
         """The workers that took part in an experiment."""
         with self._database.read() as connection:
-            return hands_of(connection, experiment)
+            return contributions_of(connection, experiment)
 
     def warnings(self, experiment: str) -> Warnings:
         """What people should know of an experiment, also when it has ended."""
@@ -242,13 +254,13 @@ class Service:
         A file that is here is good enough while the store cannot be asked.
         """
         path = self.directory(row.id) / name
-        if not self.store.remote or (row.id in self.podium.experiments and is_keepers(name)):
+        if not self.store.remote or (row.id in self.orchestrator_pool.experiments and is_written_by_orchestrator(name)):
             return path
         if row.state == "done" and path.is_file():
             return path  # nothing changes any more
         try:
             self.store.fetch(row.id, name, age=_FETCH_SECONDS)
-        except StoreTrouble:
+        except StoreUnavailable:
             if not path.is_file():
                 raise
         return path
@@ -280,18 +292,18 @@ class Service:
         self._checkpoints.remove(identifier)
 
     def _submit(self, spec: Spec, key: str | None, priority: int) -> ExperimentRow:
-        with self.podium.room(priority) as direct:
+        with self.orchestrator_pool.room(priority) as direct:
             with self._database.write(durable=True) as connection:
                 if key is not None:
-                    known = self._catalogue.known_by_key(connection, key, spec)
+                    known = self._experiment_table.known_by_key(connection, key, spec)
                     if known is not None:
                         return known
                 self._checkpoints.require(connection, spec)
-                row = self._catalogue.add(connection, spec, key=key, priority=priority)
+                row = self._experiment_table.add(connection, spec, key=key, priority=priority)
                 if not direct:
-                    self.podium.jobs.enqueue_experiment(connection, row.id, row.run, priority)
+                    self.orchestrator_pool.jobs.enqueue_experiment(connection, row.id, row.run, priority)
             if direct:
-                self.podium.start(row)
+                self.orchestrator_pool.start(row)
             return row
 
     def _intact(self, row: ExperimentRow) -> bool:

@@ -7,15 +7,15 @@ from typing import Annotated, Any, Final
 from fastapi import Body
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
-from app.api.admission import TooExpensive
-from app.api.problems import BRANCHES, Problem, invalid
-from app.api.schemas import Cost
-from app.api.wiring import Wiring
-from app.experiments.estimate import Estimate
-from app.experiments.flaws import Flaw, refuse
-from app.experiments.recipes import DEMO, recipe_names, recipe_values
-from app.experiments.spec import Spec
-from app.runners.jobs import LARGEST_PRIORITY
+from valleyscope.app.api.dependencies import AppState
+from valleyscope.app.api.problems import BRANCHES, Problem, invalid
+from valleyscope.app.api.schemas import Cost
+from valleyscope.app.api.submission_limits import TooExpensive
+from valleyscope.app.experiments.estimate import Estimate
+from valleyscope.app.experiments.recipes import DEMO, recipe_names, recipe_values
+from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.experiments.spec_errors import InvalidField, raise_errors
+from valleyscope.app.jobs.queue import LARGEST_PRIORITY
 
 Priority = Annotated[int, Field(ge=0, le=LARGEST_PRIORITY, description="lower runs first; 100 is usual")]
 _Force = Annotated[bool, Field(description="submit it although it costs more than the limit")]
@@ -43,7 +43,7 @@ class RecipeSubmission(BaseModel):
     def values(self) -> dict[str, Any]:
         if self.recipe not in recipe_names():
             message = f"recipe {self.recipe!r} is unknown: use one of {', '.join(recipe_names())}"
-            refuse([Flaw(("recipe",), self.recipe, message)])
+            raise_errors([InvalidField(("recipe",), self.recipe, message)])
         return recipe_values(self.recipe, {**(self.overrides or {}), **(self.__pydantic_extra__ or {})})
 
 
@@ -94,10 +94,10 @@ def spec_of(submission: SpecSubmission | RecipeSubmission) -> Spec:
         raise invalid(error.errors(include_url=False), values) from error
 
 
-def admitted(wiring: Wiring, spec: Spec, *, force: bool) -> Estimate:
+def admitted(app_state: AppState, spec: Spec, *, force: bool) -> Estimate:
     """The cost of a spec that this server accepts."""
     try:
-        return wiring.admission.admit(spec, force=force)
+        return app_state.submission_limits.check(spec, force=force)
     except ValidationError as error:
         raise invalid(error.errors(include_url=False), spec.to_json()) from error
     except TooExpensive as error:

@@ -15,8 +15,8 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
-from app.secretfiles import from_file
-from landscape.atomic import write_atomically
+from valleyscope.app.secret_files import from_file
+from valleyscope.landscape.storage.atomic_write import write_atomically
 
 FINAL = ("done", "failed", "cancelled")
 _CHUNK = 2**20

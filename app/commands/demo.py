@@ -9,12 +9,12 @@ from typing import Any
 
 from rich.console import Console
 
-from app.commands.client import Client, Refused, Unreachable
-from app.commands.serve import Server, end_quietly
-from app.commands.watching import conclude, watch
-from app.experiments.experiment import REPORT
-from app.experiments.recipes import DEMO
-from app.settings import Settings
+from valleyscope.app.commands.client import Client, Refused, Unreachable
+from valleyscope.app.commands.serve import Server, end_quietly
+from valleyscope.app.commands.watch import conclude, watch
+from valleyscope.app.experiments.experiment_writer import REPORT
+from valleyscope.app.experiments.recipes import DEMO
+from valleyscope.app.settings import Settings
 
 log = logging.getLogger(__name__)
 

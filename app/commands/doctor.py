@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from app.commands.premises import examine_premises
-from app.runners.devices import local_devices
-from app.settings import Settings
-from training.sources import SOURCES, data_root
+from valleyscope.app.commands.premises import examine_premises
+from valleyscope.app.devices import local_devices
+from valleyscope.app.settings import Settings
+from valleyscope.training.sources import SOURCES, data_root
 
 
 def examine(settings: Settings, console: Console) -> int:

@@ -6,8 +6,8 @@ from typing import Literal
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
-from app.runners.heartbeat import Unwell, check_heartbeat
-from app.settings import BadSettings, Settings
+from valleyscope.app.settings import BadSettings, Settings
+from valleyscope.app.worker.health_file import Unhealthy, check_health_file
 
 Role = Literal["api", "worker"]
 ROLES: tuple[Role, ...] = ("api", "worker")
@@ -24,7 +24,7 @@ def _check_worker(settings: Settings) -> str:
         raise BadSettings(
             "VALLEY_HEARTBEAT is not set: name a file for the worker to keep fresh, and the same one here"
         )
-    return f"{check_heartbeat(settings.heartbeat)} is well"
+    return f"{check_health_file(settings.heartbeat)} is well"
 
 
 def _check_server(settings: Settings) -> str:
@@ -34,7 +34,7 @@ def _check_server(settings: Settings) -> str:
         with build_opener(ProxyHandler({})).open(Request(address), timeout=_TIMEOUT) as response:
             response.read()
     except HTTPError as error:
-        raise Unwell(f"{address} answers {error.code}: {error.read(500).decode('utf-8', 'replace')}") from None
+        raise Unhealthy(f"{address} answers {error.code}: {error.read(500).decode('utf-8', 'replace')}") from None
     except (URLError, OSError) as error:
-        raise Unwell(f"{address} does not answer: {getattr(error, 'reason', error)}") from None
+        raise Unhealthy(f"{address} does not answer: {getattr(error, 'reason', error)}") from None
     return f"{address} is ready"

@@ -12,19 +12,19 @@ import sqlalchemy as sa
 from rich.table import Table
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.runners.devices import local_devices
-from app.runners.roster import process_ids
-from app.settings import Settings
-from app.storage.addresses import without_secrets
-from app.storage.database import Database
-from app.storage.folders import Storage
-from app.storage.identity import Identity, WrongHome
-from app.storage.migrations import found_version, steps
-from app.storage.objects import BadStore, StoreTrouble
-from app.storage.obstacles import reason
-from app.storage.store import Store, open_store
-from app.storage.tables import processes
-from training.sources import SOURCES, data_root
+from valleyscope.app.database_url import without_secrets
+from valleyscope.app.devices import local_devices
+from valleyscope.app.jobs.process_registry import process_ids
+from valleyscope.app.settings import Settings
+from valleyscope.app.storage.database import Database
+from valleyscope.app.storage.db_errors import short_message
+from valleyscope.app.storage.file_store import FileStore, open_store
+from valleyscope.app.storage.home import Home
+from valleyscope.app.storage.home_identity import HomeIdentity, WrongHome
+from valleyscope.app.storage.migrations import found_version, steps
+from valleyscope.app.storage.object_store import BadStore, StoreUnavailable
+from valleyscope.app.storage.tables import processes
+from valleyscope.training.sources import SOURCES, data_root
 
 OLDEST_POSTGRES = 14
 CONNECTIONS_OF_A_WORKER = 4
@@ -41,18 +41,18 @@ def examine_premises(settings: Settings, problems: list[str]) -> Table:
     return table
 
 
-def _store(settings: Settings, problems: list[str]) -> Store | None:
+def _store(settings: Settings, problems: list[str]) -> FileStore | None:
     """Write to the store, and read, list and remove it again; None where it cannot be used."""
     try:
-        store = open_store(settings.store, Storage(settings.home))
+        store = open_store(settings.store, Home(settings.home))
         store.probe()
-    except (BadStore, StoreTrouble) as error:
+    except (BadStore, StoreUnavailable) as error:
         problems.append(str(error))
         return None
     return store
 
 
-def _database(settings: Settings, store: Store | None, problems: list[str]) -> Iterator[tuple[str, str]]:
+def _database(settings: Settings, store: FileStore | None, problems: list[str]) -> Iterator[tuple[str, str]]:
     name = sa.make_url(settings.database).database
     if settings.sqlite and name and not Path(name).exists():
         yield "database", f"{name} does not exist yet: `valley serve` makes it"
@@ -63,14 +63,14 @@ def _database(settings: Settings, store: Store | None, problems: list[str]) -> I
     try:
         yield from _answers(database, settings, problems)
         if store is not None:
-            Identity(database, store).look()
+            HomeIdentity(database, store).look()
             yield "identity", f"{store.place} and the database belong together"
     except WrongHome as error:
         problems.append(str(error))
     except (SQLAlchemyError, OSError) as error:
         where = without_secrets(settings.database)
         yield "database", "cannot be used"
-        problems.append(f"the database {where} cannot be used: {' '.join(reason(error).split())}")
+        problems.append(f"the database {where} cannot be used: {' '.join(short_message(error).split())}")
     finally:
         database.close()
 
@@ -128,7 +128,7 @@ def _trouble(folder: Path) -> str | None:
     """Why files cannot be written in a folder, or why it could not be made."""
     try:
         if folder.exists():
-            Storage(folder).probe()
+            Home(folder).probe()
         elif not os.access(_existing(folder), os.W_OK | os.X_OK):
             return f"it does not exist, and {_existing(folder)} does not let it be made"
         else:

@@ -10,11 +10,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from app.commands.client import FINAL, Refused
-from app.commands.connection import add_server, connect
-from app.commands.watching import conclude, watch
-from app.experiments.recipes import recipe_names
-from app.experiments.spec import read_spec
+from valleyscope.app.commands.client import FINAL, Refused
+from valleyscope.app.commands.server_option import add_server, connect
+from valleyscope.app.commands.watch import conclude, watch
+from valleyscope.app.experiments.recipes import recipe_names
+from valleyscope.app.experiments.spec import read_spec
 
 EXIT_FAILED = 1
 

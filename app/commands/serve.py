@@ -14,19 +14,19 @@ from typing import Any
 import uvicorn
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.api.application import create_app
-from app.logs import start_logging
-from app.runners.crew import Crew
-from app.runners.departure import leave_behind, leave_within
-from app.runners.devices import local_devices
-from app.settings import BadSettings, Settings
-from app.storage.database import Database
-from app.storage.folders import Storage
-from app.storage.identity import Identity, WrongHome
-from app.storage.migrations import migrate
-from app.storage.objects import StoreTrouble
-from app.storage.obstacles import reason, starting
-from app.storage.store import open_store
+from valleyscope.app.api.app import create_app
+from valleyscope.app.devices import local_devices
+from valleyscope.app.log_config import start_logging
+from valleyscope.app.settings import BadSettings, Settings
+from valleyscope.app.shutdown import exit_after, exit_despite_threads
+from valleyscope.app.storage.database import Database
+from valleyscope.app.storage.db_errors import is_starting, short_message
+from valleyscope.app.storage.file_store import open_store
+from valleyscope.app.storage.home import Home
+from valleyscope.app.storage.home_identity import HomeIdentity, WrongHome
+from valleyscope.app.storage.migrations import migrate
+from valleyscope.app.storage.object_store import StoreUnavailable
+from valleyscope.app.worker.supervisor import WorkerSupervisor
 
 log = logging.getLogger(__name__)
 
@@ -42,12 +42,12 @@ class Server(uvicorn.Server):
     def __init__(self, settings: Settings, ready: Callable[[str], None], *, adopt_home: bool = False) -> None:
         self._settings = settings
         self._ready = ready
-        self._crew: Crew | None = None
+        self._supervisor: WorkerSupervisor | None = None
         self._telling: threading.Thread | None = None
         self._socket = listen(settings)
         self.address = _address(self._socket)
-        _refuse_bad_home(settings)
-        _refuse_bad_database(settings)
+        _check_home(settings)
+        _check_database(settings)
         _settle_identity(settings, adopt_home)
         self._app = create_app(settings)
         super().__init__(
@@ -74,15 +74,17 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            self._crew = Crew(self._settings, local_devices(self._settings))
-            self._app.state.wiring.service.podium.employ(self._crew)
+            self._supervisor = WorkerSupervisor(self._settings, local_devices(self._settings))
+            self._app.state.app_state.service.orchestrator_pool.set_local_workers(self._supervisor)
             self._telling = threading.Thread(target=self._ready, args=(self.address,), name="ready", daemon=True)
             self._telling.start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        timer = leave_within()
-        self._app.state.wiring.closing = True
-        leaving = threading.Thread(target=self._crew.stop, name="leaving") if self._crew is not None else None
+        timer = exit_after()
+        self._app.state.app_state.closing = True
+        leaving = (
+            threading.Thread(target=self._supervisor.stop, name="leaving") if self._supervisor is not None else None
+        )
         if leaving is not None:
             leaving.start()
         await super().shutdown(sockets)
@@ -101,7 +103,7 @@ def serve(settings: Settings, ready: Callable[[str], None], *, adopt_home: bool 
     with suppress(KeyboardInterrupt):
         end_quietly()
         Server(settings, ready, adopt_home=adopt_home).run()
-    leave_behind()
+    exit_despite_threads()
 
 
 def end_quietly() -> None:
@@ -111,7 +113,7 @@ def end_quietly() -> None:
 
 def listen(settings: Settings) -> socket.socket:
     """Bind before anything else is started, so that a port in use is one clear line."""
-    settings.refuse_open_door()
+    settings.check_exposure()
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # TCP is named, since asyncio sends small packets at once (TCP_NODELAY) only where it is. Else every answer on a
     # connection that is kept waits 40 ms for the acknowledgement of its headers.
@@ -130,9 +132,9 @@ def listen(settings: Settings) -> socket.socket:
     return found
 
 
-def _refuse_bad_home(settings: Settings) -> None:
+def _check_home(settings: Settings) -> None:
     """A home that cannot be written is one clear line, too."""
-    storage = Storage(settings.home)
+    storage = Home(settings.home)
     try:
         storage.prepare()
         storage.probe()
@@ -143,23 +145,23 @@ def _refuse_bad_home(settings: Settings) -> None:
         ) from error
 
 
-def _refuse_bad_database(settings: Settings) -> None:
+def _check_database(settings: Settings) -> None:
     """Neither is a database; one that was started together with this process is waited for."""
     deadline = time.monotonic() + _DATABASE_SECONDS
     while True:
         try:
             database = Database(settings.database)
-            with database.alone("start"):
+            with database.exclusive("start"):
                 migrate(database)
             database.close()
             return
         except (OSError, SQLAlchemyError) as error:
             left = deadline - time.monotonic()
-            if not starting(error) or left < 0:
+            if not is_starting(error) or left < 0:
                 raise BadSettings(
-                    f"the database cannot be used ({reason(error)}): see --database, and `valley doctor`"
+                    f"the database cannot be used ({short_message(error)}): see --database, and `valley doctor`"
                 ) from error
-            log.warning("the database is not there yet (%s); waiting %.0f s more for it", reason(error), left)
+            log.warning("the database is not there yet (%s); waiting %.0f s more for it", short_message(error), left)
         time.sleep(_DATABASE_PAUSE)
 
 
@@ -167,11 +169,11 @@ def _settle_identity(settings: Settings, adopt_home: bool) -> None:
     """A database and files that do not belong together are refused before anything is done to either."""
     database = Database(settings.database)
     try:
-        with database.alone("start"):
-            Identity(database, open_store(settings.store, Storage(settings.home))).settle(adopt=adopt_home)
+        with database.exclusive("start"):
+            HomeIdentity(database, open_store(settings.store, Home(settings.home))).establish(adopt=adopt_home)
     except WrongHome as error:
         raise BadSettings(str(error)) from error
-    except StoreTrouble as error:
+    except StoreUnavailable as error:
         if adopt_home:
             raise BadSettings(f"{error}; nothing was adopted") from error
         log.warning("whether the store is that of this database is found out later: %s", error)

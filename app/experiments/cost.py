@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.experiments.spec import Spec
+from valleyscope.app.experiments.spec import Spec
 
 # Multiply-adds of one forward pass of a sample, at default options; a network of the operator's counts as a small one.
 _MULTIPLY_ADDS = {

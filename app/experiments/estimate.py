@@ -17,10 +17,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from app.experiments.blueprints import Blueprint
-from app.experiments.cost import multiply_adds, samples, split_sizes
-from app.experiments.spec import Spec
-from training.settings import Training, steps_an_epoch
+from valleyscope.app.experiments.cost import multiply_adds, samples, split_sizes
+from valleyscope.app.experiments.model_info import ModelInfo
+from valleyscope.app.experiments.spec import Spec
+from valleyscope.training.settings import Training, steps_an_epoch
 
 RULE = (
     "Multiply-adds: 3 forward passes a sample and epoch of training or of a curve, one more to measure both sets after "
@@ -94,12 +94,12 @@ class Estimate:
         return CORE.hours(self.work)
 
 
-def estimate(spec: Spec, blueprint: Blueprint | None = None) -> Estimate:
-    """The cost of a spec by the rule above; with a blueprint the network's own multiply-adds and norms are used."""
-    forward = multiply_adds(spec) if blueprint is None else float(blueprint.multiply_adds)
+def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
+    """The cost of a spec by the rule above; with a model_info the network's own multiply-adds and norms are used."""
+    forward = multiply_adds(spec) if model_info is None else float(model_info.multiply_adds)
     train, test = split_sizes(spec.dataset)
     trained = {name: spec.minimum(name) for name in spec.minima if spec.minima[name].checkpoint is None}
-    point = forward * (samples(spec) + _statistics(spec, blueprint))
+    point = forward * (samples(spec) + _statistics(spec, model_info))
     paths = len(spec.all_curves) + len(spec.lines)
     stages = {
         "minima": sum(
@@ -123,11 +123,11 @@ def estimate(spec: Spec, blueprint: Blueprint | None = None) -> Estimate:
         "profiles": Work(point * (spec.points * paths + _SHARPNESS_POINTS * len(spec.minima))),
     }
     minima = {
-        name: _reach(minimum, _steps(train, minimum.batch_size), blueprint)
+        name: _reach(minimum, _steps(train, minimum.batch_size), model_info)
         for name, minimum in trained.items()
         if minimum.optimizer == "altsdp"
     }
-    return Estimate(None if blueprint is None else blueprint.parameters, forward, stages, minima)
+    return Estimate(None if model_info is None else model_info.parameters, forward, stages, minima)
 
 
 def accumulated(settings: Training, steps: int, c: float) -> float:
@@ -167,23 +167,23 @@ def _power_sum(n: int, mu: float) -> float:
     return total + tail(float(n)) - tail(float(first))
 
 
-def _reach(minimum: Training, steps: int, blueprint: Blueprint | None) -> Reach:
+def _reach(minimum: Training, steps: int, model_info: ModelInfo | None) -> Reach:
     unit = accumulated(minimum, steps, 1.0)
     if minimum.target is not None:
         c = minimum.target / unit if unit else 0.0
     else:
         c = 1e-6 if minimum.c is None else minimum.c
     reach = c * unit if minimum.target is None else minimum.target
-    norms = None if blueprint is None else blueprint.norms.get((minimum.structure, minimum.bias))
+    norms = None if model_info is None else model_info.norms.get((minimum.structure, minimum.bias))
     return Reach(c, reach) if norms is None else Reach(c, reach, norms.smallest, norms.median)
 
 
-def _statistics(spec: Spec, blueprint: Blueprint | None) -> int:
+def _statistics(spec: Spec, model_info: ModelInfo | None) -> int:
     """Training samples that one point needs for BatchNorm statistics of the population."""
-    if blueprint is None:
+    if model_info is None:
         normalised = spec.model.name in ("vgg16_bn", "resnet56", "wrn28x10")
     else:
-        normalised = any(name.endswith("running_mean") for name in blueprint.tensors)
+        normalised = any(name.endswith("running_mean") for name in model_info.tensors)
     if not normalised or spec.batch_norm != "population":
         return 0
     train, _ = split_sizes(spec.dataset)

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.experiments.cost import tile_points
-from app.experiments.spec import Spec
-from landscape.records import line_name
-from landscape.tiles import Tile, tiles
+from valleyscope.app.experiments.cost import tile_points
+from valleyscope.app.experiments.spec import Spec
+from valleyscope.landscape.geometry.tiles import Tile, tiles
+from valleyscope.landscape.storage.records import line_name
 
 
 class Kind(StrEnum):
@@ -71,7 +71,7 @@ def plan(spec: Spec) -> tuple[Task, ...]:
     return tuple(_tasks(spec))
 
 
-def lost_tasks(tasks: Sequence[Task], failed: Set[str]) -> set[str]:
+def blocked_tasks(tasks: Sequence[Task], failed: Set[str]) -> set[str]:
     """The tasks that failed, and those that cannot be run without them."""
     lost = set(failed)
     for task in tasks:

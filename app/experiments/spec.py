@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from app.experiments.flaws import Flaw, refuse
-from app.experiments.flaws import Path as FieldPath
-from landscape.records import line_name
-from training.models import describe_models
-from training.settings import LARGEST_SEED, Training
+from valleyscope.app.experiments.spec_errors import InvalidField, raise_errors
+from valleyscope.app.experiments.spec_errors import Path as FieldPath
+from valleyscope.landscape.storage.records import line_name
+from valleyscope.training.models import describe_models
+from valleyscope.training.settings import LARGEST_SEED, Training
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
 _FEWEST_SNAPSHOTS = 3
@@ -57,10 +57,10 @@ class Model(BaseModel):
         known = describe_models()
         if self.name not in known:
             message = f"model {self.name!r} is unknown: use one of {', '.join(known)}"
-            refuse([Flaw(("name",), self.name, message)])
+            raise_errors([InvalidField(("name",), self.name, message)])
         has = ", ".join(known[self.name].options) or "none"
-        refuse(
-            Flaw((option,), value, f"model {self.name!r} has no option {option}: its options are {has}")
+        raise_errors(
+            InvalidField((option,), value, f"model {self.name!r} has no option {option}: its options are {has}")
             for option, value in self.options.items()
             if option not in known[self.name].options
         )
@@ -178,52 +178,60 @@ class Spec(BaseModel):
     @classmethod
     def _minima_named(cls, values: Any) -> Any:
         if isinstance(values, dict) and values.get("minima") is None:
-            refuse([Flaw(("minima",), None, "minima is missing: name at least one, as {'sgd': {'optimizer': 'sgd'}}")])
+            raise_errors(
+                [
+                    InvalidField(
+                        ("minima",), None, "minima is missing: name at least one, as {'sgd': {'optimizer': 'sgd'}}"
+                    )
+                ]
+            )
         return values
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        refuse([*self._split_flaws(), *self._curve_flaws(), *self._plane_flaws(), *self._verdict_flaws()])
+        raise_errors([*self._split_errors(), *self._curve_errors(), *self._plane_errors(), *self._verdict_errors()])
         return self
 
-    def _split_flaws(self) -> Iterator[Flaw]:
+    def _split_errors(self) -> Iterator[InvalidField]:
         given = list(self.splits)
         if "train" not in given:
-            yield Flaw(("splits",), given, f"{given} must have 'train': barriers are measured on it")
+            yield InvalidField(("splits",), given, f"{given} must have 'train': barriers are measured on it")
         if len(set(given)) != len(given):
-            yield Flaw(("splits",), given, f"{given} names one twice")
+            yield InvalidField(("splits",), given, f"{given} names one twice")
 
-    def _curve_flaws(self) -> Iterator[Flaw]:
+    def _curve_errors(self) -> Iterator[InvalidField]:
         lines = [line_name(*pair) for pair in self.lines]
         for line in {line for line in lines if lines.count(line) > 1}:
-            yield Flaw(("minima",), list(self.minima), f"two lines would have the name {line!r}: rename a minimum")
+            yield InvalidField(
+                ("minima",), list(self.minima), f"two lines would have the name {line!r}: rename a minimum"
+            )
         for name, curve in (self.curves or {}).items():
             if name in self.minima:
-                yield Flaw(("curves", name), name, "a minimum has that name already")
+                yield InvalidField(("curves", name), name, "a minimum has that name already")
             if name in lines:
-                yield Flaw(("curves", name), name, "the straight line between two minima has that name already")
+                yield InvalidField(("curves", name), name, "the straight line between two minima has that name already")
             for field, end in (("from", curve.start), ("to", curve.end)):
                 if end not in self.minima:
                     yield self._no_minimum(("curves", name, field), end)
 
-    def _plane_flaws(self) -> Iterator[Flaw]:
+    def _plane_errors(self) -> Iterator[InvalidField]:
         points = set(self.minima) | {bend for name in self.all_curves for bend in self.bends(name)}
         for name, plane in (self.planes or {}).items():
             for index, point in enumerate(plane.through or ()):
                 if point not in points:
                     message = f"{point!r} is unknown: use one of {', '.join(sorted(points))}"
-                    yield Flaw(("planes", name, "through", index), point, message)
+                    yield InvalidField(("planes", name, "through", index), point, message)
             for field in ("around", "trajectory"):
                 centre = getattr(plane, field)
                 if centre is not None and centre not in self.minima:
                     yield self._no_minimum(("planes", name, field), centre)
             if plane.trajectory in self.minima:
-                yield from self._trajectory_flaws(("planes", name, "trajectory"), plane.trajectory)
+                yield from self._trajectory_errors(("planes", name, "trajectory"), plane.trajectory)
 
-    def _trajectory_flaws(self, path: FieldPath, name: str) -> Iterator[Flaw]:
+    def _trajectory_errors(self, path: FieldPath, name: str) -> Iterator[InvalidField]:
         """Principal directions need three points, which shows only after the training otherwise."""
         if self.minima[name].checkpoint is not None:
-            yield Flaw(path, name, f"{name!r} is a checkpoint, which has no training path")
+            yield InvalidField(path, name, f"{name!r} is a checkpoint, which has no training path")
             return
         run = self.minimum(name)
         if run.kept < _FEWEST_SNAPSHOTS:
@@ -231,9 +239,9 @@ class Spec(BaseModel):
                 f"the training path of {name!r} would have {run.kept} of the {_FEWEST_SNAPSHOTS} points that a plane "
                 f"needs (epochs={run.epochs}, snapshots={run.snapshots}): train for more epochs, or keep more snapshots"
             )
-            yield Flaw(path, name, message)
+            yield InvalidField(path, name, message)
 
-    def _verdict_flaws(self) -> Iterator[Flaw]:
+    def _verdict_errors(self) -> Iterator[InvalidField]:
         between, control = self.verdict.between, self.verdict.control
         for index, name in enumerate(between or ()):
             if name not in self.minima:
@@ -241,10 +249,12 @@ class Spec(BaseModel):
         if control is not None and control not in self.minima:
             yield self._no_minimum(("verdict", "control"), control)
         if between is not None and len({*between, control}) < 3:
-            yield Flaw(("verdict", "between"), list(between), f"{list(between)} and control={control!r} must differ")
+            yield InvalidField(
+                ("verdict", "between"), list(between), f"{list(between)} and control={control!r} must differ"
+            )
 
-    def _no_minimum(self, path: FieldPath, name: str) -> Flaw:
-        return Flaw(path, name, f"{name!r} is no minimum of this spec: use one of {', '.join(self.minima)}")
+    def _no_minimum(self, path: FieldPath, name: str) -> InvalidField:
+        return InvalidField(path, name, f"{name!r} is no minimum of this spec: use one of {', '.join(self.minima)}")
 
     def minimum(self, name: str) -> Minimum:
         """A minimum with all its settings: its own, then those of `training`, then the spec's seed."""

@@ -1,1 +1,2 @@
-"""What the service keeps: one database with catalogue, ledger and events, and the folders with files beside it."""
+"""What the service keeps: one database with experiment_table, task_table and events, and the folders with files beside
+it."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def left_alone(folder: Path, paths: Iterable[Path], seconds: float) -> list[Path]:
+def older_than(folder: Path, paths: Iterable[Path], seconds: float) -> list[Path]:
     """Those of the files in a folder that nobody has written to for so long."""
     found = list(paths)
     if not found:

@@ -22,11 +22,11 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.settings import TOML_FILE, Settings
-from app.storage.database import Database
-from app.storage.folders import IDENTITY, Storage
-from app.storage.obstacles import reason
-from app.storage.tables import experiments
+from valleyscope.app.settings import TOML_FILE, Settings
+from valleyscope.app.storage.database import Database
+from valleyscope.app.storage.db_errors import short_message
+from valleyscope.app.storage.home import IDENTITY, Home
+from valleyscope.app.storage.tables import experiments
 
 MANIFEST: Final = "backup.json"
 _FORMAT = 1
@@ -94,7 +94,7 @@ def restore(settings: Settings, source: Path) -> dict[str, Any]:
             _load(settings, source)
             _move_in(unfinished, settings.home)
         unfinished.rmdir()
-        Storage(settings.home).prepare()
+        Home(settings.home).prepare()
     return manifest
 
 
@@ -199,7 +199,7 @@ def _telling(what: str) -> Iterator[None]:
     except BadBackup:
         raise
     except (SQLAlchemyError, sqlite3.Error) as error:
-        raise BadBackup(f"{what} failed, the database refuses: {' '.join(reason(error).split())}") from error
+        raise BadBackup(f"{what} failed, the database refuses: {' '.join(short_message(error).split())}") from error
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         raise BadBackup(f"{what} failed: {error.strerror or error}{where}") from error

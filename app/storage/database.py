@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 
-from app.storage.obstacles import passing, reason
+from valleyscope.app.storage.db_errors import is_transient, short_message
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class Database:
                 raise
 
     @contextmanager
-    def alone(self, what: str) -> Iterator[None]:
+    def exclusive(self, what: str) -> Iterator[None]:
         """One process at a time does this: both kinds of migrations fail when two start them at once."""
         if self.path is not None:
             with self.path.with_name(f"{self.path.name}.{what}").open("w") as lock:
@@ -125,18 +125,18 @@ class Database:
                 finally:
                     connection.execute(sa.text("SELECT pg_advisory_unlock(:key)"), key)
 
-    def insist(self, action: Callable[[], T], stopping: threading.Event) -> T:
+    def with_retry(self, action: Callable[[], T], stopping: threading.Event) -> T:
         """Repeat an action until the database lets it happen: the disk may be full, or the server be restarting."""
         delay = 0.2
         while True:
             try:
                 return action()
             except (DBAPIError, OSError) as error:
-                if not passing(error):
+                if not is_transient(error):
                     raise
                 if stopping.is_set():
-                    raise Stopped(f"the database was not reachable at the end: {reason(error)}") from error
-                log.warning("the database refuses (%s); trying again in %.1f s", reason(error), delay)
+                    raise Stopped(f"the database was not reachable at the end: {short_message(error)}") from error
+                log.warning("the database refuses (%s); trying again in %.1f s", short_message(error), delay)
                 stopping.wait(delay)
                 delay = min(2 * delay, 2.0)
 

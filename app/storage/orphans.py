@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from app.storage.ages import left_alone
-from app.storage.checkpoints import Checkpoints
-from app.storage.folders import Storage
-from app.storage.identity import Identity
-from app.storage.uploads import FOLDER
+from valleyscope.app.storage.ages import older_than
+from valleyscope.app.storage.checkpoint_table import CheckpointTable
+from valleyscope.app.storage.home import Home
+from valleyscope.app.storage.home_identity import HomeIdentity
+from valleyscope.app.storage.safetensors_check import FOLDER
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +28,9 @@ class Orphans:
 
     def __init__(
         self,
-        checkpoints: Checkpoints,
-        storage: Storage,
-        identity: Identity,
+        checkpoints: CheckpointTable,
+        storage: Home,
+        identity: HomeIdentity,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._checkpoints = checkpoints
@@ -63,6 +63,6 @@ class Orphans:
 
     def _remove_parts(self) -> None:
         folder = self._storage.home / FOLDER
-        for part in left_alone(folder, folder.glob("*.part"), GRACE_SECONDS):
+        for part in older_than(folder, folder.glob("*.part"), GRACE_SECONDS):
             log.warning("an upload that was interrupted is removed: %s", part.name)
             part.unlink(missing_ok=True)

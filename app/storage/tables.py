@@ -1,4 +1,4 @@
-"""The tables of the catalogue as they are now; `app.storage.migrations` says how they came to be.
+"""The tables of the catalogue as they are now; `valleyscope.app.storage.migrations` says how they came to be.
 
 Times are seconds since 1970 for people to read; nothing that matters is decided by comparing them.
 """
@@ -79,7 +79,7 @@ events = sa.Table(
     sqlite_autoincrement=True,
 )
 
-hands = sa.Table(
+contributions = sa.Table(
     "valley_hands",
     metadata,
     sa.Column("experiment", sa.String(32), primary_key=True),

@@ -8,19 +8,19 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from app.experiments.experiment import SPEC
-from app.storage.ages import left_alone
-from app.storage.catalogue import ACTIVE
-from app.storage.database import Database
-from app.storage.folders import Storage
-from app.storage.tables import checkpoints, experiments
+from valleyscope.app.experiments.experiment_writer import SPEC
+from valleyscope.app.storage.ages import older_than
+from valleyscope.app.storage.database import Database
+from valleyscope.app.storage.experiment_table import ACTIVE
+from valleyscope.app.storage.home import Home
+from valleyscope.app.storage.tables import checkpoints, experiments
 
 log = logging.getLogger(__name__)
 
 _KEEP_SECONDS: Final = 3600.0
 
 
-def tidy(database: Database, storage: Storage) -> list[str]:
+def remove_unused_copies(database: Database, storage: Home) -> list[str]:
     """Remove a worker's copies of experiments that ended an hour ago or are gone; returns their ids.
 
     All that was worth keeping is in the store. A folder with spec.json in it is the API's, and is left alone.
@@ -35,7 +35,7 @@ def tidy(database: Database, storage: Storage) -> list[str]:
     for experiment in removed:
         storage.remove_experiment(experiment)
     copies = [storage.checkpoint(upload) for upload in uploads - known]
-    for copy in left_alone(storage.home, copies, _KEEP_SECONDS):  # an API beside this worker may be taking one in
+    for copy in older_than(storage.home, copies, _KEEP_SECONDS):  # an API beside this worker may be taking one in
         copy.unlink(missing_ok=True)
     if removed:
         log.info("removed the copies of %d experiments that ended; they are in the store", len(removed))

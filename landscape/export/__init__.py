@@ -1,7 +1,7 @@
 """A landscape in the formats of other tools: CSV, VTK for ParaView, PNG and SVG for papers.
 
 >>> import tempfile
->>> from landscape.store import Landscape
+>>> from valleyscope.landscape.storage.landscape_file import Landscape
 >>> [path.name for path in export(Landscape("empty"), tempfile.mkdtemp(), ["csv"])]
 []
 """
@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, Literal
 
-from landscape.export.spreadsheets import write_spreadsheets
-from landscape.export.vtk import write_vtk
-from landscape.store import Landscape
+from valleyscope.landscape.export.csv_tables import write_spreadsheets
+from valleyscope.landscape.export.vtk import write_vtk
+from valleyscope.landscape.storage.landscape_file import Landscape
 
 Writer = Callable[[Landscape, Path], list[Path]]
 
@@ -47,7 +47,9 @@ def export(
 
 
 def _write_pictures(landscape: Landscape, directory: Path, form: Literal["png", "svg"]) -> list[Path]:
-    from landscape.export.pictures import write_pictures  # matplotlib is heavy, and a table does not need it
+    from valleyscope.landscape.export.matplotlib_figures import (
+        write_pictures,  # matplotlib is heavy, and a table does not need it
+    )
 
     return write_pictures(landscape, directory, form)
 

@@ -18,11 +18,11 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
-from landscape.atomic import write_atomically
-from landscape.figures.contour import surface_scale
-from landscape.figures.sampling import sample, straight_lines
-from landscape.records import Floats, PlaneRecord, recorded
-from landscape.store import Landscape
+from valleyscope.landscape.figures.contour import surface_scale
+from valleyscope.landscape.figures.sampling import sample, straight_lines
+from valleyscope.landscape.storage.atomic_write import write_atomically
+from valleyscope.landscape.storage.landscape_file import Landscape
+from valleyscope.landscape.storage.records import Floats, PlaneRecord, recorded
 
 Height = Literal["log", "flat"]
 

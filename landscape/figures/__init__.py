@@ -4,13 +4,13 @@ Each function takes records and returns a ``plotly.graph_objects.Figure``; show 
 figure sends arrays as binary and has neither NaN nor infinity outside of them.
 """
 
-from landscape.figures.contour import contour
-from landscape.figures.paper import paper_figure, profile_paths
-from landscape.figures.profile import profile
-from landscape.figures.sparsity import sparsity
-from landscape.figures.surface3d import surface3d
-from landscape.figures.theme import CONFIG
-from landscape.figures.training import QUANTITIES, training
+from valleyscope.landscape.figures.contour import contour
+from valleyscope.landscape.figures.paper import paper_figure, profile_paths
+from valleyscope.landscape.figures.profile import profile
+from valleyscope.landscape.figures.sparsity import sparsity
+from valleyscope.landscape.figures.surface3d import surface3d
+from valleyscope.landscape.figures.theme import CONFIG
+from valleyscope.landscape.figures.training import QUANTITIES, training
 
 __all__ = [
     "CONFIG",

@@ -10,12 +10,12 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from landscape.colours import MAPS, colours_of
-from landscape.figures.labels import labels_of, shown_points
-from landscape.figures.sampling import Indices, coarse_lattice, is_bend, sample, straight_lines
-from landscape.figures.scale import Quantity, Scale, scale_for
-from landscape.figures.theme import Theme, axis_title, inks, new_figure
-from landscape.records import TRAJECTORY, Floats, PlaneRecord, recorded
+from valleyscope.landscape.colours import MAPS, colours_of
+from valleyscope.landscape.figures.labels import labels_of, shown_points
+from valleyscope.landscape.figures.sampling import Indices, coarse_lattice, is_bend, sample, straight_lines
+from valleyscope.landscape.figures.scale import Quantity, Scale, scale_for
+from valleyscope.landscape.figures.theme import Theme, axis_title, inks, new_figure
+from valleyscope.landscape.storage.records import TRAJECTORY, Floats, PlaneRecord, recorded
 
 _DARK: Final = "rgba(12,14,18,0.75)"
 _FINE: Final = 161

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from landscape.figures.sampling import is_bend
-from landscape.records import Coordinates, PlaneRecord
+from valleyscope.landscape.figures.sampling import is_bend
+from valleyscope.landscape.storage.records import Coordinates, PlaneRecord
 
 _FRAME: Final = 300.0
 _CHARACTER: Final = 6.6

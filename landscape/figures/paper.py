@@ -8,12 +8,12 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from landscape.colours import colours_of
-from landscape.figures.contour import draw_contour, surface_title
-from landscape.figures.profile import draw_profile
-from landscape.figures.theme import Theme, new_figure
-from landscape.records import PathRecord, PlaneRecord
-from landscape.store import Landscape
+from valleyscope.landscape.colours import colours_of
+from valleyscope.landscape.figures.contour import draw_contour, surface_title
+from valleyscope.landscape.figures.profile import draw_profile
+from valleyscope.landscape.figures.theme import Theme, new_figure
+from valleyscope.landscape.storage.landscape_file import Landscape
+from valleyscope.landscape.storage.records import PathRecord, PlaneRecord
 
 _WIDTH, _PROFILE, _BETWEEN = 1100, 220, 96
 

@@ -9,10 +9,10 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from landscape import records
-from landscape.colours import colours_of
-from landscape.figures.theme import Theme, axis_title, new_figure
-from landscape.records import Floats, PathRecord, PathValues, recorded
+from valleyscope.landscape.colours import colours_of
+from valleyscope.landscape.figures.theme import Theme, axis_title, new_figure
+from valleyscope.landscape.storage import records
+from valleyscope.landscape.storage.records import Floats, PathRecord, PathValues, recorded
 
 
 def profile(

@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from landscape.records import Floats, PlaneRecord
-from landscape.tiles import COARSEST_INTERVALS
+from valleyscope.landscape.geometry.tiles import COARSEST_INTERVALS
+from valleyscope.landscape.storage.records import Floats, PlaneRecord
 
 Indices = NDArray[np.intp]
 

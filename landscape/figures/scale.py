@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from landscape.records import Floats
+from valleyscope.landscape.storage.records import Floats
 
 Quantity = Literal["loss", "error"]
 

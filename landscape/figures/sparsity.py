@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 import plotly.graph_objects as go
 
-from landscape.colours import colours_of
-from landscape.figures.theme import Theme, axis_title, new_figure
-from landscape.records import MinimumRecord
+from valleyscope.landscape.colours import colours_of
+from valleyscope.landscape.figures.theme import Theme, axis_title, new_figure
+from valleyscope.landscape.storage.records import MinimumRecord
 
 _BAR = 18
 # Traces do not know the theme: a grey that is legible on both grounds.

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from landscape.colours import MAPS
-from landscape.figures.contour import hover_values, point_colours, surface_scale, surface_title, values_of
-from landscape.figures.labels import labels_of, shown_points
-from landscape.figures.sampling import coarse_lattice, is_bend, sample, straight_lines
-from landscape.figures.scale import Quantity, Scale
-from landscape.figures.theme import Theme, inks, new_figure
-from landscape.records import TRAJECTORY, Floats, PlaneRecord
+from valleyscope.landscape.colours import MAPS
+from valleyscope.landscape.figures.contour import hover_values, point_colours, surface_scale, surface_title, values_of
+from valleyscope.landscape.figures.labels import labels_of, shown_points
+from valleyscope.landscape.figures.sampling import coarse_lattice, is_bend, sample, straight_lines
+from valleyscope.landscape.figures.scale import Quantity, Scale
+from valleyscope.landscape.figures.theme import Theme, inks, new_figure
+from valleyscope.landscape.storage.records import TRAJECTORY, Floats, PlaneRecord
 
 _HEIGHT = 0.6
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 import plotly.graph_objects as go
 
-from landscape.colours import colours_of
-from landscape.figures.theme import Theme, axis_title, new_figure
-from landscape.records import MinimumRecord, recorded
+from valleyscope.landscape.colours import colours_of
+from valleyscope.landscape.figures.theme import Theme, axis_title, new_figure
+from valleyscope.landscape.storage.records import MinimumRecord, recorded
 
 
 @dataclass(frozen=True)

@@ -11,19 +11,19 @@ from typing import Any, Final
 
 from plotly.offline import get_plotlyjs
 
-from landscape.atomic import write_atomically
-from landscape.colours import colours_of
-from landscape.figures import CONFIG, profile_paths
-from landscape.figures.labels import belongs, shown_points
-from landscape.figures.sampling import is_bend
-from landscape.records import TRAJECTORY, PlaneRecord
-from landscape.report import plots, tables
-from landscape.report.plots import Plot
-from landscape.report.verdict import head
-from landscape.report.words import GLOSSARY, moment, text
-from landscape.store import Landscape
+from valleyscope.landscape.colours import colours_of
+from valleyscope.landscape.figures import CONFIG, profile_paths
+from valleyscope.landscape.figures.labels import belongs, shown_points
+from valleyscope.landscape.figures.sampling import is_bend
+from valleyscope.landscape.report import plots, tables
+from valleyscope.landscape.report.plots import Plot
+from valleyscope.landscape.report.verdict_section import head
+from valleyscope.landscape.report.words import GLOSSARY, moment, text
+from valleyscope.landscape.storage.atomic_write import write_atomically
+from valleyscope.landscape.storage.landscape_file import Landscape
+from valleyscope.landscape.storage.records import TRAJECTORY, PlaneRecord
 
-_ASSETS: Final = files("landscape.report")
+_ASSETS: Final = files("valleyscope.landscape.report")
 _PATHS_CAPTION: Final = (
     "<p>Solid: fitted curves. Dashed and dotted: straight lines. Each has the colour of the minimum where it ends.</p>"
 )

@@ -11,15 +11,15 @@ from typing import Any, Final
 import numpy as np
 import plotly.graph_objects as go
 
-from landscape import figures
-from landscape.figures.contour import surface_title
-from landscape.figures.sampling import spread
-from landscape.figures.scale import Quantity
-from landscape.figures.theme import Theme
-from landscape.figures.training import QUANTITIES
-from landscape.records import Grid, PlaneRecord, recorded
-from landscape.report.words import text
-from landscape.store import Landscape
+from valleyscope.landscape import figures
+from valleyscope.landscape.figures.contour import surface_title
+from valleyscope.landscape.figures.sampling import spread
+from valleyscope.landscape.figures.scale import Quantity
+from valleyscope.landscape.figures.theme import Theme
+from valleyscope.landscape.figures.training import QUANTITIES
+from valleyscope.landscape.report.words import text
+from valleyscope.landscape.storage.landscape_file import Landscape
+from valleyscope.landscape.storage.records import Grid, PlaneRecord, recorded
 
 _FINEST: Final = 201
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from landscape.figures.profile import path_label
-from landscape.records import Floats, MinimumRecord, PathRecord, error_split
-from landscape.report.words import MISSING, barrier, loss, moment, percent, text
-from landscape.store import Landscape
+from valleyscope.landscape.figures.profile import path_label
+from valleyscope.landscape.report.words import MISSING, barrier, loss, moment, percent, text
+from valleyscope.landscape.storage.landscape_file import Landscape
+from valleyscope.landscape.storage.records import Floats, MinimumRecord, PathRecord, error_split
 
 
 def minima_table(landscape: Landscape, colours: Mapping[str, str]) -> str:

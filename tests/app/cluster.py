@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from app.experiments.spec import Spec
-from app.runners.roster import WorkerRow, worker_rows
-from app.storage.catalogue import Catalogue, ExperimentRow
-from app.storage.database import Database
-from app.storage.events import EventRow, read_events
-from app.storage.tables import tasks
 from tests.processes import computing_children
 from tests.waiting import until
+from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.jobs.process_registry import WorkerRow, worker_rows
+from valleyscope.app.storage.database import Database
+from valleyscope.app.storage.event_table import EventRow, read_events
+from valleyscope.app.storage.experiment_table import ExperimentRow, ExperimentTable
+from valleyscope.app.storage.tables import tasks
 
 Found = TypeVar("Found")
 
@@ -45,14 +45,17 @@ LONG: dict[str, Any] = TINY | {
 """One whose training takes minutes, most of them asleep: it is still under way when a slow machine comes to look."""
 
 _HOUSE = Path(__file__).parents[2]
-_SETTINGS = "from app.settings import Settings; import sys; s = Settings.load(home=sys.argv[1], database=sys.argv[2])"
-_WORKER = f"{_SETTINGS}; from app.runners.worker import run_worker; run_worker(s)"
+_SETTINGS = (
+    "import sys; from valleyscope.app.settings import Settings; "
+    "s = Settings.load(home=sys.argv[1], database=sys.argv[2])"
+)
+_WORKER = f"{_SETTINGS}; from valleyscope.app.worker.worker import run_worker; run_worker(s)"
 _API = f"{_SETTINGS}; from tests.app.cluster import serve; serve(s)"
 
 
 def serve(settings: Any) -> None:
     """The API process: a started service that takes calls as lines of JSON and answers in the same way."""
-    from app.api.service import Service
+    from valleyscope.app.api.service import Service
 
     def leave(*_: object) -> None:
         raise KeyboardInterrupt
@@ -86,7 +89,7 @@ class Cluster:
         self.url = database or f"sqlite:///{home / 'valley.db'}"
         self.preamble = preamble
         self.database = Database(self.url)
-        self.catalogue = Catalogue(self.database)
+        self.experiment_table = ExperimentTable(self.database)
         self.api: subprocess.Popen[str] | None = None
         self.workers: list[subprocess.Popen[str]] = []
 
@@ -118,7 +121,7 @@ class Cluster:
         return str(self.call("submit", spec=spec, **arguments))
 
     def get(self, experiment: str) -> ExperimentRow:
-        return self.catalogue.get(experiment)
+        return self.experiment_table.get(experiment)
 
     def directory(self, experiment: str) -> Path:
         return self.home / "experiments" / experiment

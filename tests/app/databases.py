@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from app.storage.database import Database
-from app.storage.identifiers import new_identifier
-from app.storage.migrations import migrate
+from valleyscope.app.storage.database import Database
+from valleyscope.app.storage.ids import new_id
+from valleyscope.app.storage.migrations import migrate
 
 
 @cache
@@ -33,7 +33,7 @@ def postgres_tool(name: str) -> Path:
 
 def postgres_url() -> str:
     """A new, empty database on the server."""
-    name = f"valley_{new_identifier()}"
+    name = f"valley_{new_id()}"
     url = sa.make_url(_server()).set(drivername="postgresql+psycopg")
     engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
@@ -44,10 +44,10 @@ def postgres_url() -> str:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    """An empty catalogue."""
+    """An empty experiment_table."""
     url = postgres_url() if request.param == "postgres" else f"sqlite:///{tmp_path / 'valley.db'}"
     found = Database(url)
-    with found.alone("start"):
+    with found.exclusive("start"):
         migrate(found)
     yield found
     found.close()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
-from landscape.store import Landscape
+from valleyscope.landscape.storage.landscape_file import Landscape
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -43,7 +43,7 @@ def write_spec(path: Path, **changes: Any) -> Path:
 
 
 def valley(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "app.cli", *map(str, arguments)]
+    return [sys.executable, "-m", "valleyscope.app.cli", *map(str, arguments)]
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:

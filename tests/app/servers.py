@@ -15,8 +15,8 @@ from typing import Any
 
 import httpx
 
-from landscape.store import Landscape
 from tests.landscape import cases
+from valleyscope.landscape.storage.landscape_file import Landscape
 
 FINAL = ("done", "failed", "cancelled")
 _PATIENCE = 90.0  # a server gives itself thirty seconds to end
@@ -29,7 +29,7 @@ TINY: dict[str, Any] = {
     "points": 5,
     "verdict": {"resamples": 100},
 }
-"""All kinds of tasks in a second or two, on the network that needs no blueprint."""
+"""All kinds of tasks in a second or two, on the network that needs no model_info."""
 
 
 class Server:
@@ -114,7 +114,18 @@ def serving(
     prefix: Sequence[str] = (),
 ) -> Iterator[Server]:
     """A server on a free port, ended when the block is left; `prefix` is a command that runs it."""
-    command = [sys.executable, "-m", "app.cli", "serve", "--home", str(home), "--port", "0", "--workers", str(workers)]
+    command = [
+        sys.executable,
+        "-m",
+        "valleyscope.app.cli",
+        "serve",
+        "--home",
+        str(home),
+        "--port",
+        "0",
+        "--workers",
+        str(workers),
+    ]
     errors = home.with_name(f"{home.name}.log")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("VALLEY_")}
     with errors.open("w", encoding="utf-8") as log:

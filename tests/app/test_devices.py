@@ -15,15 +15,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from app.experiments import processor
-from app.experiments.plan import plan
-from app.experiments.processor import MemoryFull, NoDevice, is_memory_full, set_precision, with_less_memory
-from app.experiments.recipes import DEMO, load_recipe
-from app.experiments.spec import Spec, parse_spec
-from app.experiments.workbench import Workbench
-from app.runners.child import Assignment, Beat, Child, Failed
-from app.runners.devices import checked_device, crew_of, describe, environment_of, gpus, memory_of
-from app.settings import BadSettings
+from valleyscope.app.devices import checked_device, describe, devices_for, environment_of, gpus, memory_of
+from valleyscope.app.experiments.plan import plan
+from valleyscope.app.experiments.recipes import DEMO, load_recipe
+from valleyscope.app.experiments.spec import Spec, parse_spec
+from valleyscope.app.settings import BadSettings
+from valleyscope.app.tasks import torch_device
+from valleyscope.app.tasks.context import TaskContext
+from valleyscope.app.tasks.torch_device import MemoryFull, NoDevice, is_memory_full, retry_smaller_blocks, set_precision
+from valleyscope.app.worker.child_process import Assignment, Child, Failed, Heartbeat
 
 CARDS = """\
 0, GPU-aaaa-1, NVIDIA A100-SXM4-80GB, 1024, 81920
@@ -45,9 +45,9 @@ def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_every_gpu_gets_a_worker(cards: Path) -> None:
     assert cards.exists()
-    assert crew_of(None) == ["cuda:0", "cuda:1", "cuda:2"]
-    assert crew_of(4) == ["cuda:0", "cuda:1", "cuda:2", "cuda:0"]
-    assert crew_of(1) == ["cuda:0"]
+    assert devices_for(None) == ["cuda:0", "cuda:1", "cuda:2"]
+    assert devices_for(4) == ["cuda:0", "cuda:1", "cuda:2", "cuda:0"]
+    assert devices_for(1) == ["cuda:0"]
     assert checked_device(None) == "cuda:0"
     assert describe("cuda:2") == "Tesla T4"
     memory = memory_of("cuda:0", [])
@@ -69,8 +69,8 @@ def test_only_visible_gpus_count(
 def test_without_a_gpu_each_core_gets_a_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert gpus() == []
-    assert crew_of(3) == ["cpu"] * 3
-    assert set(crew_of(None)) == {"cpu"}
+    assert devices_for(3) == ["cpu"] * 3
+    assert set(devices_for(None)) == {"cpu"}
     assert checked_device(None) == "cpu"
     memory = memory_of("cpu", [os.getpid()])
     assert memory is not None
@@ -91,7 +91,7 @@ def test_a_device_that_is_none_is_refused_by_name(name: str) -> None:
 
 
 def test_a_worker_on_a_missing_gpu_says_so_and_ends(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "app.cli", "worker", "--device", "cuda:5", "--home", str(tmp_path)]
+    command = [sys.executable, "-m", "valleyscope.app.cli", "worker", "--device", "cuda:5", "--home", str(tmp_path)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert ended.returncode != 0
     assert "device is 'cuda:5'" in ended.stderr
@@ -105,8 +105,8 @@ def test_the_child_sees_its_own_gpu_only_and_does_not_fall_back_to_the_processor
     child = Child("cuda:99")  # no machine has that many, so this one is missing wherever the test runs
     try:
         child.start(Assignment(next(iter(plan(spec))), spec, tmp_path, None, {}))
-        answer: object = Beat()
-        while isinstance(answer, Beat):
+        answer: object = Heartbeat()
+        while isinstance(answer, Heartbeat):
             assert child.connection.poll(180)
             answer = child.connection.recv()
     finally:
@@ -116,12 +116,12 @@ def test_the_child_sees_its_own_gpu_only_and_does_not_fall_back_to_the_processor
 
 
 def test_a_gpu_that_torch_cannot_find_is_no_silent_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processor, "_wanted", "cuda:1")
+    monkeypatch.setattr(torch_device, "_wanted", "cuda:1")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(NoDevice, match=r"was given cuda:1, but torch .* finds no GPU"):
-        processor.processor()
+        torch_device.processor()
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert processor.processor() == torch.device("cuda", 0)
+    assert torch_device.processor() == torch.device("cuda", 0)
 
 
 def test_tf32_is_off_unless_asked_for() -> None:
@@ -145,7 +145,7 @@ def test_blocks_shrink_until_they_fit_and_then_it_is_said() -> None:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return "done"
 
-    assert with_less_memory(attempt, lambda: tried[-1] or 100) == "done"
+    assert retry_smaller_blocks(attempt, lambda: tried[-1] or 100) == "done"
     assert tried == [None, 50, 25]
 
     def never(block: int | None) -> str:
@@ -153,9 +153,9 @@ def test_blocks_shrink_until_they_fit_and_then_it_is_said() -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     with pytest.raises(MemoryFull, match="even for 8 samples at a time"):
-        with_less_memory(never, lambda: tried[-1] or 100)
+        retry_smaller_blocks(never, lambda: tried[-1] or 100)
     with pytest.raises(ZeroDivisionError):
-        with_less_memory(lambda _: 1 // 0, lambda: 1)  # type: ignore[arg-type,return-value]
+        retry_smaller_blocks(lambda _: 1 // 0, lambda: 1)  # type: ignore[arg-type,return-value]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def small_spec() -> Spec:
 def test_an_evaluation_that_does_not_fit_is_done_in_smaller_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench = Workbench(small_spec(), tmp_path, None, {})
+    bench = TaskContext(small_spec(), tmp_path, None, {})
     origin = torch.nn.utils.parameters_to_vector(bench.network().parameters()).detach().unsqueeze(0)
     expected = bench.evaluate(lambda evaluator: evaluator.at(origin, [[1.0]]))["train"].loss
     plain, sizes = torch.nn.functional.linear, []
@@ -196,7 +196,7 @@ def test_an_evaluation_that_does_not_fit_is_done_in_smaller_blocks(
         return plain(x, *rest)
 
     monkeypatch.setattr(torch.nn.functional, "linear", limited)
-    bench = Workbench(small_spec(), tmp_path, None, {})
+    bench = TaskContext(small_spec(), tmp_path, None, {})
     found = bench.evaluate(lambda evaluator: evaluator.at(origin, [[1.0]]))["train"].loss
     assert max(sizes) > 40
     assert found == pytest.approx(expected, rel=1e-6)

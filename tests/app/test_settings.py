@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import main
-from app.settings import BadSettings, Settings, default_home
+from valleyscope.app.cli import main
+from valleyscope.app.settings import BadSettings, Settings, default_home
 
 
 @pytest.fixture(autouse=True)
@@ -77,11 +77,11 @@ def test_loopback_is_what_only_this_machine_reaches(tmp_path: Path, host: str, l
     found = Settings.load(home=tmp_path, host=host)
     assert found.loopback == loopback
     if loopback:
-        found.refuse_open_door()
+        found.check_exposure()
     else:
         with pytest.raises(BadSettings, match="VALLEY_API_KEY"):
-            found.refuse_open_door()
-        Settings.load(home=tmp_path, host=host, api_key="k").refuse_open_door()
+            found.check_exposure()
+        Settings.load(home=tmp_path, host=host, api_key="k").check_exposure()
 
 
 def test_a_refused_key_is_not_repeated(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_refused_key_is_not_repeated(tmp_path: Path) -> None:
 def doctor(home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     settings = {f"VALLEY_{name.upper()}": value for name, value in environment.items()}
     return subprocess.run(
-        [sys.executable, "-m", "app.cli", "doctor"],
+        [sys.executable, "-m", "valleyscope.app.cli", "doctor"],
         capture_output=True,
         text=True,
         env={"PATH": "", "COLUMNS": "200", "VALLEY_HOME": str(home), **settings},

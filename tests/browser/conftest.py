@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
-from app.commands.client import Client, Unreachable
 from tests.waiting import until
+from valleyscope.app.commands.client import Client, Unreachable
 
 HOUSE = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -80,7 +80,16 @@ class Server:
         self.address = ""
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "app.cli", "serve", "--port", str(self.port), "--home", str(self.home)]
+        command = [
+            sys.executable,
+            "-m",
+            "valleyscope.app.cli",
+            "serve",
+            "--port",
+            str(self.port),
+            "--home",
+            str(self.home),
+        ]
         self.address = ""
         self.process = subprocess.Popen(
             [*command, "--workers", str(self.workers)],

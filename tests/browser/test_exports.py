@@ -14,9 +14,9 @@ from PIL import Image
 from playwright.sync_api import Page
 from safetensors.numpy import load_file
 
-from app.experiments.spec import parse_spec
-from landscape.store import Landscape
 from tests.browser.conftest import LONG_PATIENCE, Server, idle
+from valleyscope.app.experiments.spec import parse_spec
+from valleyscope.landscape.storage.landscape_file import Landscape
 
 LARGEST_SVG = 1_000_000
 

@@ -16,14 +16,14 @@ from typing import Any
 import httpx
 import sqlalchemy as sa
 
-from app.storage.database import Database
-from app.storage.events import EventRow, read_events
-from app.storage.tables import processes, tasks
 from tests.cluster.postgres import Postgres
 from tests.cluster.proxy import Proxy
 from tests.ports import free_port
 from tests.processes import computing_children
 from tests.waiting import until
+from valleyscope.app.storage.database import Database
+from valleyscope.app.storage.event_table import EventRow, read_events
+from valleyscope.app.storage.tables import processes, tasks
 
 HOUSE = Path(__file__).parents[2]
 FINAL = ("done", "failed", "cancelled")
@@ -101,7 +101,7 @@ class Deployment:
             self.start_worker()
         self.until(lambda: len(self.roster()) == workers + 1, 180, "the workers do not start")
 
-    def insist(self, method: str, path: str, **content: Any) -> httpx.Response:
+    def with_retry(self, method: str, path: str, **content: Any) -> httpx.Response:
         """A request as a patient client makes it: repeated while nobody answers, or the server says that it cannot."""
         deadline = time.monotonic() + 180
         while True:
@@ -118,14 +118,14 @@ class Deployment:
     def submit(self, spec: Mapping[str, Any], key: str) -> str:
         """Submit once, however often it has to be tried; a very busy machine may fail to look at the network."""
         for _ in range(5):
-            response = self.insist("POST", "/api/experiments", json=dict(spec), headers={"Idempotency-Key": key})
+            response = self.with_retry("POST", "/api/experiments", json=dict(spec), headers={"Idempotency-Key": key})
             if "it takes more than" not in response.text:
                 break
         assert response.status_code in (200, 202), response.text
         return str(response.json()["id"])
 
     def experiment(self, id: str) -> dict[str, Any]:
-        row: dict[str, Any] = self.insist("GET", f"/api/experiments/{id}").json()
+        row: dict[str, Any] = self.with_retry("GET", f"/api/experiments/{id}").json()
         return row
 
     def directory(self, experiment: str) -> Path:
@@ -186,7 +186,7 @@ class Deployment:
         settings = {"VALLEY_HOME": str(self.home), "VALLEY_DATABASE": database, "VALLEY_LOG_FORMAT": "text"}
         with log.open("wb") as file:
             popen = subprocess.Popen(
-                [sys.executable, "-m", "app.cli", *options],
+                [sys.executable, "-m", "valleyscope.app.cli", *options],
                 cwd=HOUSE,
                 env={**inherited, **settings, **self.environment},
                 stdin=subprocess.DEVNULL,

@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.runners.reaper import GRACE_SECONDS
-from app.storage.ledger import LARGEST_DEATHS
 from tests.cluster.deployment import Deployment, Process
+from valleyscope.app.jobs.reaper import GRACE_SECONDS
+from valleyscope.app.jobs.task_table import MAX_CRASHES
 
 OUTAGE_SECONDS = 10.0
 _RECOVERY_PATIENCE = 300.0
@@ -175,7 +175,7 @@ class Saboteur:
             roster = self.deployment.roster()
             for worker in self.deployment.workers:
                 touched = self.deployment.running(roster[worker.pid]) if worker.pid in roster else {}
-                if touched and all(row.deaths < LARGEST_DEATHS - 1 for row in touched.values()):
+                if touched and all(row.deaths < MAX_CRASHES - 1 for row in touched.values()):
                     found.append((worker, touched))
             return bool(found)
 

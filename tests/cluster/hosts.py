@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from app.storage.folders import Storage
-from app.storage.objects import Objects
-from app.storage.store import Replica
 from tests.app.cluster import _HOUSE, _WORKER, Cluster
+from valleyscope.app.storage.file_store import ObjectStoreReplica
+from valleyscope.app.storage.home import Home
+from valleyscope.app.storage.object_store import ObjectStore
 
 _OFTEN = (
-    "import app.runners.courier, app.runners.upkeep; "
-    "app.runners.courier.PUSH_SECONDS = 0.3; app.runners.upkeep._ROUND_SECONDS = 1.0"
+    "from valleyscope.app.jobs import file_sync, maintenance; "
+    "file_sync.PUSH_SECONDS = 0.3; maintenance._ROUND_SECONDS = 1.0"
 )
 
 
@@ -30,7 +30,7 @@ class Hosts(Cluster):
         self.environment = {**os.environ, **environment, "VALLEY_STORE": store}
         (base / "database").mkdir()
         super().__init__(base / "api", database or f"sqlite:///{base / 'database' / 'valley.db'}", preamble=_OFTEN)
-        self.objects = Objects(store)
+        self.objects = ObjectStore(store)
         self._hired = 0
         self._homes: dict[int, Path] = {}
 
@@ -59,7 +59,7 @@ class Hosts(Cluster):
     def copy(self, experiment: str) -> Path:
         """All that the store has of an experiment, in a new folder."""
         home = self.base / f"copy-of-{experiment}"
-        Replica(self.objects, Storage(home)).pull(experiment, lambda _: True)
+        ObjectStoreReplica(self.objects, Home(home)).pull(experiment, lambda _: True)
         return home / "experiments" / experiment
 
     def _start(self, script: str, **pipes: Any) -> subprocess.Popen[str]:

@@ -13,14 +13,14 @@ from typing import Any
 import httpx
 import pytest
 
-from app.cli import _parser
-from app.settings import Settings
 from tests.app.cluster import LONG
 from tests.app.servers import TINY
-from tests.cluster.composefile import COMPOSE_FILE, HOUSE, read_choices, read_compose, read_document, variables
-from tests.cluster.confinement import PREFIX, can_confine, confinement
-from tests.cluster.rehearsal import Rehearsal, make_secrets, rehearsing
+from tests.cluster.compose_file import COMPOSE_FILE, HOUSE, read_choices, read_compose, read_document, variables
+from tests.cluster.compose_run import Rehearsal, make_secrets, rehearsing
+from tests.cluster.sandbox import PREFIX, can_confine, confinement
 from tests.waiting import until
+from valleyscope.app.cli import _parser
+from valleyscope.app.settings import Settings
 
 SLOW = {**LONG, "name": "slow"}
 
@@ -55,9 +55,9 @@ def test_every_service_is_looked_after_and_limited(profile: str) -> None:
 
 
 def test_the_grace_period_is_longer_than_a_worker_needs_to_hand_its_task_back() -> None:
-    from app.runners.departure import LEAVE_SECONDS
-    from app.runners.errands import LEAVE_PATIENCE
-    from app.runners.podium import _STOP_PATIENCE
+    from valleyscope.app.jobs.orchestrator_pool import _STOP_PATIENCE
+    from valleyscope.app.shutdown import LEAVE_SECONDS
+    from valleyscope.app.worker.task_executor import LEAVE_PATIENCE
 
     for profile, worker in (("cpu", "worker"), ("gpu", "worker-gpu")):
         services = read_compose(profile, {})

@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
-from app.experiments.plan import plan, plane_tiles
-from app.experiments.spec import Spec
-from app.storage.tables import tasks
 from tests.app.runs import assert_same_results
 from tests.cluster.deployment import FINAL, Deployment
 from tests.cluster.faults import Outcome, Saboteur
 from tests.cluster.postgres import Postgres
+from valleyscope.app.experiments.plan import plan, plane_tiles
+from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.storage.tables import tasks
 
 LEASE_SECONDS = 15.0
 AT_ONCE = 3

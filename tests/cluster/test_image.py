@@ -14,8 +14,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from app.settings import Settings
-from tests.cluster.composefile import HOUSE, read_image
+from tests.cluster.compose_file import HOUSE, read_image
+from valleyscope.app.settings import Settings
 
 LOCKS = HOUSE / "deploy" / "locks"
 DOCKERFILE = (HOUSE / "Dockerfile").read_text(encoding="utf-8")

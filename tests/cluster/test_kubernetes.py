@@ -10,7 +10,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from tests.cluster.composefile import HOUSE, Service, read_choices, read_compose
+from tests.cluster.compose_file import HOUSE, Service, read_choices, read_compose
 
 FOLDER = HOUSE / "deploy" / "kubernetes"
 BASE: dict[str, Any] = yaml.safe_load((FOLDER / "base" / "kustomization.yaml").read_text())

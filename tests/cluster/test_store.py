@@ -14,8 +14,6 @@ import httpx
 import pytest
 from safetensors.numpy import load_file
 
-from app.storage.identifiers import new_identifier
-from app.storage.objects import Objects, StoreTrouble
 from tests.app.cluster import LONG
 from tests.app.databases import postgres_url
 from tests.app.runs import assert_same_results, run_alone
@@ -23,6 +21,8 @@ from tests.app.servers import serving
 from tests.cluster.hosts import Hosts
 from tests.cluster.s3 import BUCKET, S3, SECRET
 from tests.waiting import until
+from valleyscope.app.storage.ids import new_id
+from valleyscope.app.storage.object_store import ObjectStore, StoreUnavailable
 
 pytestmark = pytest.mark.xdist_group("store")
 
@@ -162,19 +162,19 @@ def test_no_log_has_a_secret_in_it(hosts: Hosts, survived: str) -> None:
 
 
 def test_trouble_is_told_with_its_remedy_and_without_secrets(s3: S3) -> None:
-    with pytest.raises(StoreTrouble, match="does not exist: make its bucket"):
-        Objects("s3://no-such-bucket/x").probe()
+    with pytest.raises(StoreUnavailable, match="does not exist: make its bucket"):
+        ObjectStore("s3://no-such-bucket/x").probe()
     s3.demand_credentials(True)
     try:
-        with pytest.raises(StoreTrouble, match=r"refuses these credentials .*AWS_ACCESS_KEY_ID") as refused:
-            Objects(f"s3://{BUCKET}/x").probe()
+        with pytest.raises(StoreUnavailable, match=r"refuses these credentials .*AWS_ACCESS_KEY_ID") as refused:
+            ObjectStore(f"s3://{BUCKET}/x").probe()
     finally:
         s3.demand_credentials(False)
     assert SECRET not in str(refused.value)
     assert refused.value.__cause__ is None
-    with s3.gate.shut(), pytest.raises(StoreTrouble, match="cannot be reached"):
-        Objects(f"s3://{BUCKET}/x").find(new_identifier())
-    Objects(f"s3://{BUCKET}/x").probe()
+    with s3.gate.shut(), pytest.raises(StoreUnavailable, match="cannot be reached"):
+        ObjectStore(f"s3://{BUCKET}/x").find(new_id())
+    ObjectStore(f"s3://{BUCKET}/x").probe()
 
 
 @pytest.mark.drill

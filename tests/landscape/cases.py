@@ -14,7 +14,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from landscape.records import (
+from valleyscope.landscape.storage.landscape_file import Landscape
+from valleyscope.landscape.storage.records import (
     Grid,
     LayerRecord,
     MinimumRecord,
@@ -23,7 +24,6 @@ from landscape.records import (
     PlaneRecord,
     line_name,
 )
-from landscape.store import Landscape
 
 Floats = NDArray[np.float64]
 

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import vector_to_parameters
 
-from landscape import Evaluator, flatten
-from landscape.tally import Values
+from valleyscope.landscape import Evaluator, flatten
+from valleyscope.landscape.evaluation.accumulators import Values
 
 COEFFICIENTS = np.array([[1.0, 0.0, 0.0], [1.0, 0.7, -0.4], [1.0, -1.3, 2.1]])
 

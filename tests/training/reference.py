@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from training.altsdp import AltSDP
-from training.groups import partition
-from training.zeros import sparsity
+from valleyscope.training.altsdp import AltSDP
+from valleyscope.training.groups import partition
+from valleyscope.training.zeros import sparsity
 
 MODES = ["prox", "dual", "cumulative"]
 STRUCTURES = ["filter", "kernel", "vector", "element"]

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from tests.training.reference import MODES, RATES, STEPS, STRUCTURES, Case, Reference, scale_for
-from training import _blocks
-from training.altsdp import AltSDP
-from training.zeros import sparsity
+from valleyscope.training import _blocks
+from valleyscope.training.altsdp import AltSDP
+from valleyscope.training.zeros import sparsity
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 

@@ -23,9 +23,9 @@ from tests.training.reference import (
     positions,
     weights_of,
 )
-from training.altsdp import AltSDP
-from training.groups import partition
-from training.zeros import sparsity
+from valleyscope.training.altsdp import AltSDP
+from valleyscope.training.groups import partition
+from valleyscope.training.zeros import sparsity
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

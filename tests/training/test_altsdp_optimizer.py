@@ -12,8 +12,8 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from tests.training.reference import MODES, Case, assert_same_bits, descend, network, weights_of
-from training.altsdp import AltSDP
-from training.groups import partition
+from valleyscope.training.altsdp import AltSDP
+from valleyscope.training.groups import partition
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from training.augmentation import crop_and_flip
+from valleyscope.training.augmentation import crop_and_flip
 
 BORDER = (-1.5, -2.5, -3.5)
 

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from training.checkpoints import BadCheckpoint, load_checkpoint, read_checkpoint, save_checkpoint
+from valleyscope.training.checkpoints import BadCheckpoint, load_checkpoint, read_checkpoint, save_checkpoint
 
 
 def network(width: int = 4) -> nn.Module:

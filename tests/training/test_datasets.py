@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from training._torchvision import import_torchvision
-from training.datasets import CorruptData, Dataset, MissingData, data_root, load_dataset
-from training.sources import SOURCES
+from valleyscope.training._torchvision import import_torchvision
+from valleyscope.training.datasets import CorruptData, Dataset, MissingData, data_root, load_dataset
+from valleyscope.training.sources import SOURCES
 
 Array = npt.NDArray[Any]
 Four = tuple[Array, Array, Array, Array]
@@ -414,7 +414,7 @@ def test_a_data_set_moves_to_a_device_as_a_whole() -> None:
 def own_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "valley_test_data.py").write_text(
         "import numpy as np\n"
-        "from training.datasets import load_dataset\n"
+        "from valleyscope.training.datasets import load_dataset\n"
         "def four():\n"
         "    return np.eye(4), np.arange(4), np.eye(4), np.arange(4)\n"
         "def mapping():\n"

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from landscape import along, barrier, flatten, line
-from training import build_model, load_dataset, train
-from training.loop import Trained
+from valleyscope.landscape import along, barrier, flatten, line
+from valleyscope.training import build_model, load_dataset, train
+from valleyscope.training.loop import Trained
 
 
 @pytest.mark.parametrize(

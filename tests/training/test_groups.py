@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from torch import Tensor, nn
 
-from training.groups import group_norms, partition
-from training.models import build_model
-from training.sdp import sdp_step
-from training.zeros import angle, sparsity
+from valleyscope.training.groups import group_norms, partition
+from valleyscope.training.models import build_model
+from valleyscope.training.sdp import sdp_step
+from valleyscope.training.zeros import angle, sparsity
 
 
 def small() -> nn.Sequential:

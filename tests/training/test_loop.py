@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from training import Diverged, Training, build_model, load_dataset, sparsity, train
-from training.checkpoints import read_checkpoint
-from training.datasets import Dataset
-from training.loop import Progress
+from valleyscope.training import Diverged, Training, build_model, load_dataset, sparsity, train
+from valleyscope.training.checkpoints import read_checkpoint
+from valleyscope.training.datasets import Dataset
+from valleyscope.training.loop import Progress
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +200,7 @@ def test_the_number_of_snapshots_is_known_before_the_run() -> None:
 
 
 def test_settings_come_whole_or_by_field(data: Dataset) -> None:
-    from training import Training
+    from valleyscope.training import Training
 
     with pytest.raises(ValueError, match="not both"):
         train(small(data), data, Training(epochs=1), epochs=1)

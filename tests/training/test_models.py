@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import fx, nn
 
-from training.datasets import load_dataset
-from training.models import build_model, count_parameters, describe_models, multiply_adds
+from valleyscope.training.datasets import load_dataset
+from valleyscope.training.models import build_model, count_parameters, describe_models, multiply_adds
 
 SMALL = {
     "cnn": {"channels": [3, 4], "hidden": 5},

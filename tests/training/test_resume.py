@@ -14,10 +14,10 @@ import pytest
 import torch
 from torch import nn
 
-from training import Cancelled, load_dataset, train
-from training.checkpoints import read_checkpoint, save_checkpoint
-from training.loop import Trained
-from training.state import STATE_FILE, WrongState
+from valleyscope.training import Cancelled, load_dataset, train
+from valleyscope.training.checkpoints import read_checkpoint, save_checkpoint
+from valleyscope.training.loop import Trained
+from valleyscope.training.state import STATE_FILE, WrongState
 
 FIELDS = {
     "optimizer": "altsdp",

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from training.schedules import Constant, Halving, Milestones, Piecewise, step_rates
-from training.settings import Training, steps_an_epoch
-from training.thresholds import MODES, accumulated_threshold, c_for_target, dual_increment, threshold
+from valleyscope.training.schedules import Constant, Halving, Milestones, Piecewise, step_rates
+from valleyscope.training.settings import Training, steps_an_epoch
+from valleyscope.training.thresholds import MODES, accumulated_threshold, c_for_target, dual_increment, threshold
 
 RATES = [0.1] * 30 + [0.05] * 30 + [0.01] * 30
 

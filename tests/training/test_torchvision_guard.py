@@ -22,7 +22,7 @@ for name in ("nms", "qnms"):
 
 GUARDED = """
 import sys
-from training._torchvision import import_torchvision
+from valleyscope.training._torchvision import import_torchvision
 torchvision = import_torchvision()
 assert import_torchvision() is torchvision is sys.modules["torchvision"]
 assert torchvision.datasets.MNIST.mirrors and torchvision.extension is sys.modules["torchvision.extension"]
@@ -73,7 +73,7 @@ def test_other_failures_of_torchvision_are_not_hidden(tmp_path: Path) -> None:
     (package / "__init__.py").write_text("raise RuntimeError('the disk is full')")
     code = """
 import sys
-from training._torchvision import import_torchvision
+from valleyscope.training._torchvision import import_torchvision
 try:
     import_torchvision()
 except RuntimeError as error:

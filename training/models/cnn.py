@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from training.models._options import whole, wholes
+from valleyscope.training.models._options import whole, wholes
 
 
 def cnn(

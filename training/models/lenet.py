@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from training.models.cnn import cnn
+from valleyscope.training.models.cnn import cnn
 
 
 def lenet(input_shape: tuple[int, ...], classes: int) -> nn.Sequential:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from torch import nn
 
-from training.models._options import wholes
+from valleyscope.training.models._options import wholes
 
 
 def mlp(input_shape: tuple[int, ...], classes: int, *, hidden: Sequence[int]) -> nn.Sequential:

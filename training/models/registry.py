@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from training._plugins import is_plugin, load_factory
+from valleyscope.training._plugins import is_plugin, load_factory
 
 if TYPE_CHECKING:
     from torch import nn
@@ -63,7 +63,7 @@ _ARCHITECTURES = {
         Architecture(
             name="cnn",
             description="Two convolutions with pooling and two linear layers, for small images",
-            factory="training.models.cnn:cnn",
+            factory="valleyscope.training.models.cnn:cnn",
             input_shape=(1, 8, 8),
             options={"channels": [16, 32], "hidden": 128, "kernel": 3, "padding": "same"},
             sides=range(8, 33),
@@ -71,7 +71,7 @@ _ARCHITECTURES = {
         Architecture(
             name="lenet",
             description="LeNet 20-50-500: two 5x5 convolutions with pooling and two linear layers",
-            factory="training.models.lenet:lenet",
+            factory="valleyscope.training.models.lenet:lenet",
             input_shape=(1, 28, 28),
             options={},
             sides=(28, 32),
@@ -79,14 +79,14 @@ _ARCHITECTURES = {
         Architecture(
             name="mlp",
             description="Linear layers with ReLU between them, LeNet-300-100 by default",
-            factory="training.models.mlp:mlp",
+            factory="valleyscope.training.models.mlp:mlp",
             input_shape=(1, 28, 28),
             options={"hidden": [300, 100]},
         ),
         Architecture(
             name="vgg16",
             description="VGG16 without BatchNorm, with dropout and three linear layers (connectivity experiments)",
-            factory="training.models.vgg:vgg16",
+            factory="valleyscope.training.models.vgg:vgg16",
             input_shape=(3, 32, 32),
             options={"width": 64, "dropout": 0.5},
             sides=(32,),
@@ -94,7 +94,7 @@ _ARCHITECTURES = {
         Architecture(
             name="vgg16_bn",
             description="VGG16 with BatchNorm and one linear layer (pruning tables)",
-            factory="training.models.vgg:vgg16_bn",
+            factory="valleyscope.training.models.vgg:vgg16_bn",
             input_shape=(3, 32, 32),
             options={"width": 64},
             sides=(32,),
@@ -102,7 +102,7 @@ _ARCHITECTURES = {
         Architecture(
             name="resnet56",
             description="Residual network for CIFAR with shortcuts that pad with zeros (option A) and BatchNorm",
-            factory="training.models.resnet:resnet",
+            factory="valleyscope.training.models.resnet:resnet",
             input_shape=(3, 32, 32),
             options={"depth": 56, "width": 16},
             sides=range(8, 257),
@@ -110,7 +110,7 @@ _ARCHITECTURES = {
         Architecture(
             name="wrn28x10",
             description="Wide residual network, pre-activation, convolutions with bias and BatchNorm",
-            factory="training.models.wide_resnet:wide_resnet",
+            factory="valleyscope.training.models.wide_resnet:wide_resnet",
             input_shape=(3, 32, 32),
             options={"depth": 28, "widen": 10, "dropout": 0.0},
             sides=range(8, 257),

@@ -7,7 +7,7 @@ from collections import OrderedDict
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from training.models._options import whole
+from valleyscope.training.models._options import whole
 
 
 def resnet(input_shape: tuple[int, ...], classes: int, *, depth: int, width: int) -> nn.Sequential:

@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from torch import nn
 
-from training.models._options import share, whole
+from valleyscope.training.models._options import share, whole
 
 # Convolutions of each block, and their channels as multiples of the first block's.
 _BLOCKS = ((2, 1), (2, 2), (3, 4), (3, 8), (3, 8))

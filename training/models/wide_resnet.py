@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from torch import Tensor, nn
 
-from training.models._options import share, whole
+from valleyscope.training.models._options import share, whole
 
 _BASE = 16
 

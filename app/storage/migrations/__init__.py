@@ -1,7 +1,7 @@
 """Changes of the catalogue's tables, numbered, each applied once and for all.
 
 A step is a module `step_NNNN` with `apply(connection)`. It describes the tables by itself, as they were then, since
-`app.storage.tables` describes them as they are now. A published step is never edited.
+`valleyscope.app.storage.tables` describes them as they are now. A published step is never edited.
 
 Processes of two versions work side by side while a release is rolled out. A step that older programs can live with (a
 new table, a column with a default) says so by `SUITS = n`: programs whose last step is n or later go on with the
@@ -17,7 +17,7 @@ from pkgutil import iter_modules
 
 import sqlalchemy as sa
 
-from app.storage.database import Database
+from valleyscope.app.storage.database import Database
 
 _VERSION = sa.Table(
     "valley_version",

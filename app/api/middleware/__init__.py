@@ -1,0 +1,1 @@
+"""ASGI middleware: access control, request log, HEAD requests."""

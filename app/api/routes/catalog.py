@@ -1,0 +1,91 @@
+"""/api/recipes, /api/models, /api/datasets: what a spec may name."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from fastapi import APIRouter
+
+from valleyscope.app.api.dependencies import State
+from valleyscope.app.api.openapi import problems
+from valleyscope.app.api.schemas import Architecture, Architectures, DataSource, DataSources, Recipe, Recipes
+from valleyscope.app.experiments.cost import split_sizes
+from valleyscope.app.experiments.estimate import estimate
+from valleyscope.app.experiments.recipes import DEMO, describe_recipe, load_recipe, recipe_names
+from valleyscope.training.models import describe_models
+from valleyscope.training.sources import SOURCES, data_root
+
+router = APIRouter(tags=["offerings"])
+
+
+@router.get("/recipes", response_model=Recipes, responses=problems())
+def recipes() -> Any:
+    """The specs that ship with the project: the demo, and the experiments of the paper with its errata applied."""
+    return _recipes()
+
+
+@router.get("/models", response_model=Architectures, responses=problems())
+def models(app_state: State) -> Any:
+    """The networks that a spec may name, with their options."""
+    app_state.model_info_cache.prepare()  # whoever asks this will soon ask what one of them costs
+    named = [
+        Architecture(name=found.name, description=found.description, options=dict(found.options), needs=found.needs)
+        for found in describe_models().values()
+    ]
+    own = [
+        Architecture(name=name, description="of this server's operator", options={}, needs="what its author says")
+        for name in app_state.settings.allowed_models
+    ]
+    return Architectures(items=named + own)
+
+
+@router.get("/datasets", response_model=DataSources, responses=problems())
+def datasets(app_state: State) -> Any:
+    """The data sets that a spec may name, and whether they are on this server already."""
+    root = data_root(app_state.settings.data)
+    named = []
+    for source in SOURCES.values():
+        train, test = split_sizes(source.name)
+        named.append(
+            DataSource(
+                name=source.name,
+                description=source.description,
+                classes=source.classes,
+                shape=list(source.shape),
+                train=train,
+                test=test,
+                present=not (source.files and source.missing_files(root)),
+            )
+        )
+    own = [
+        DataSource(
+            name=name,
+            description="of this server's operator",
+            classes=None,
+            shape=None,
+            train=None,
+            test=None,
+            present=None,
+        )
+        for name in app_state.settings.allowed_datasets
+    ]
+    return DataSources(items=named + own)
+
+
+@cache
+def _recipes() -> Recipes:
+    items = []
+    for name in recipe_names():
+        spec = load_recipe(name)
+        cost = estimate(spec)
+        items.append(
+            Recipe(
+                name=name,
+                description=describe_recipe(name),
+                spec=spec.to_json(),
+                gpu_hours=cost.gpu_hours,
+                core_hours=cost.core_hours,
+            )
+        )
+    return Recipes(demo=DEMO, items=items)

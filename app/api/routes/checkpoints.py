@@ -1,0 +1,137 @@
+"""/api/checkpoints: networks that people trained elsewhere, to be compared here."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from valleyscope.app.api.dependencies import AppState, State
+from valleyscope.app.api.openapi import LOCATION, links, problems
+from valleyscope.app.api.problems import Problem, invalid
+from valleyscope.app.api.schemas import Checkpoint, Checkpoints, UploadQuery
+from valleyscope.app.api.upload_stream import refused, stream_upload
+from valleyscope.app.storage.safetensors_check import FOLDER, BadUpload, StreamedSafetensors
+
+router = APIRouter(tags=["checkpoints"])
+
+CheckpointId = Annotated[str, Path(max_length=64, description="id of the upload", examples=["019a8c3f2be5d0c1"])]
+_AT_ONCE = asyncio.Semaphore(4)
+
+_FORM_SCHEMA = {
+    "type": "object",
+    "required": ["file"],
+    "properties": {
+        "file": {"type": "string", "format": "binary", "description": "the safetensors file"},
+        "model": {"type": "string", "description": "as in the query"},
+        "dataset": {"type": "string", "description": "as in the query"},
+        "name": {"type": "string", "description": "as in the query"},
+    },
+}
+
+
+@router.post(
+    "/checkpoints",
+    status_code=201,
+    response_model=Checkpoint,
+    responses={
+        201: {"headers": LOCATION, "links": links("read_checkpoint", "delete_checkpoint")},
+        **problems(415),
+    },
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "description": "A safetensors file: its bytes alone, or in the field `file` of a form",
+            "content": {
+                "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+                "multipart/form-data": {"schema": _FORM_SCHEMA},
+            },
+        }
+    },
+)
+async def upload(
+    request: Request,
+    response: Response,
+    app_state: State,
+    model: Annotated[
+        str | None,
+        Query(max_length=2000, description="name of the network, or JSON with its options", examples=["cnn"]),
+    ] = None,
+    dataset: Annotated[str | None, Query(max_length=400, description="data set", examples=["digits"])] = None,
+    name: Annotated[str | None, Query(max_length=120, description="what people call it")] = None,
+) -> Any:
+    """Upload a network's weights as safetensors, to be used as `{"checkpoint": id}` in a spec.
+
+    Names and shapes must be those of the network, all values finite. Model and data set stand in the query or in
+    the form.
+    """
+    async with _AT_ONCE:
+        kept = await run_in_threadpool(app_state.service.checkpoints)
+        if len(kept) >= app_state.settings.max_uploads:
+            raise Problem(429, "too-many-uploads", f"{len(kept)} checkpoints are kept already: delete some first")
+        arriving = StreamedSafetensors(app_state.settings.home / FOLDER, app_state.settings.max_upload)
+        try:
+            fields = await stream_upload(request, arriving)
+            given = {"model": model, "dataset": dataset, "name": name} | fields
+            row = await run_in_threadpool(_accept, app_state, arriving, given)
+        finally:
+            await run_in_threadpool(arriving.discard)
+    response.headers["Location"] = f"/api/checkpoints/{row.id}"
+    return row
+
+
+@router.get("/checkpoints", response_model=Checkpoints, responses=problems())
+def list_checkpoints(app_state: State) -> Any:
+    """List uploaded checkpoints, newest first."""
+    return Checkpoints(items=[Checkpoint.model_validate(row) for row in app_state.service.checkpoints()])
+
+
+@router.get("/checkpoints/{id}", response_model=Checkpoint, responses=problems(404))
+def read_checkpoint(id: CheckpointId, app_state: State) -> Any:
+    """Read what is known of an uploaded checkpoint."""
+    return app_state.service.checkpoint(id)
+
+
+@router.delete("/checkpoints/{id}", status_code=204, responses=problems(404, 409))
+def delete_checkpoint(id: CheckpointId, app_state: State) -> None:
+    """Delete an uploaded checkpoint; experiments that used it keep their copy."""
+    app_state.service.remove_checkpoint(id)
+
+
+def _accept(app_state: AppState, arriving: StreamedSafetensors, given: dict[str, str | None]) -> Any:
+    described = _described(given)
+    try:
+        model_info = app_state.submission_limits.check_source(described.dataset, described.model)
+    except ValidationError as error:
+        raise invalid(error.errors(include_url=False)) from error
+    try:
+        arriving.finish(model_info)
+    except BadUpload as error:
+        raise refused(error) from error
+    return app_state.service.add_checkpoint(
+        arriving.path,
+        name=described.name,
+        model=described.model.model_dump(),
+        dataset=described.dataset,
+        sha256=arriving.sha256,
+    )
+
+
+def _described(given: dict[str, str | None]) -> UploadQuery:
+    values: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    model = values.get("model")
+    if isinstance(model, str):
+        try:
+            values["model"] = json.loads(model) if model.lstrip().startswith("{") else {"name": model}
+        except (ValueError, RecursionError) as error:
+            message = f"is neither the name of a network nor JSON: {str(error)[:100]}"
+            found = {"loc": ("query", "model"), "type": "json", "msg": message, "input": model}
+            raise invalid([found]) from error
+    try:
+        return UploadQuery.model_validate(values)
+    except ValidationError as error:
+        raise invalid(error.errors(include_url=False)) from error

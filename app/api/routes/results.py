@@ -1,0 +1,202 @@
+"""/api/experiments/{id}/...: minima, surfaces, profiles and the verdict, as far as they are computed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from valleyscope.app.api.array_encoding import encoded, jsonable, listed, number, packed, typed_array
+from valleyscope.app.api.cached_responses import cached_response, not_available
+from valleyscope.app.api.dependencies import State
+from valleyscope.app.api.openapi import NOT_MODIFIED, problems
+from valleyscope.app.api.parameters import ExperimentId
+from valleyscope.app.api.problems import Problem
+from valleyscope.app.api.schemas import Minima, Profile, Surface, Verdict
+from valleyscope.app.api.serializers import planes_of
+from valleyscope.app.storage.experiment_table import ExperimentRow
+from valleyscope.landscape.storage.landscape_file import Landscape
+from valleyscope.landscape.storage.records import Floats, PathRecord, PlaneRecord
+
+router = APIRouter(tags=["results"])
+
+_BINARY = "application/octet-stream"
+PlaneName = Annotated[
+    str | None, Query(max_length=64, description="name of a plane; by default the first", examples=["valley"])
+]
+Split = Annotated[Literal["train", "test"], Query(description="data that it was evaluated on")]
+Value = Annotated[Literal["loss", "error"], Query(description="loss in nats, or error as a share")]
+
+
+@router.get(
+    "/experiments/{id}/minima",
+    response_model=Minima,
+    responses={**NOT_MODIFIED, **problems(404)},
+)
+def minima(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """The minima that are trained: metrics of each epoch, and the sparsity of each layer."""
+    row = app_state.service.get(id)
+    return cached_response(request, app_state, row, ("minima",), lambda landscape: encoded(_minima(id, landscape)))
+
+
+@router.get(
+    "/experiments/{id}/surface",
+    response_model=Surface,
+    responses={
+        200: {
+            "content": {_BINARY: {"schema": {"type": "string", "format": "binary"}}},
+            "description": "JSON with base64 arrays; or bytes, little-endian: two uint32 with the numbers of rows and "
+            "columns, float64 x, y and values, row by row, and one byte a point that is 1 where it is computed",
+        },
+        **NOT_MODIFIED,
+        **problems(404, 406),
+    },
+)
+def surface(
+    id: ExperimentId,
+    request: Request,
+    app_state: State,
+    plane: PlaneName = None,
+    split: Split = "train",
+    value: Value = "loss",
+) -> Response:
+    """The values on a plane, as far as they are computed; a row is one value of y.
+
+    `Accept: application/octet-stream` gives the same as raw bytes.
+    """
+    row = app_state.service.get(id)
+    binary = _wants_binary(request)
+
+    def make(landscape: Landscape) -> bytes:
+        record = find_plane(landscape, row, plane)
+        values = _grid(record, split, value)
+        return _surface_bytes(record, values) if binary else encoded(_surface(id, record, values, split, value))
+
+    media_type = _BINARY if binary else "application/json"
+    return cached_response(request, app_state, row, ("surface", plane, split, value), make, media_type=media_type)
+
+
+@router.get("/experiments/{id}/profile", response_model=Profile, responses={**NOT_MODIFIED, **problems(404)})
+def profile(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """Loss and error along the fitted curves and along the straight lines between minima."""
+    row = app_state.service.get(id)
+
+    def make(landscape: Landscape) -> bytes:
+        return encoded(
+            {
+                "experiment": id,
+                "curves": {name: _path(path) for name, path in landscape.curves.items()},
+                "lines": {name: _path(path) for name, path in landscape.lines.items()},
+            }
+        )
+
+    return cached_response(request, app_state, row, ("profile",), make)
+
+
+@router.get("/experiments/{id}/verdict", response_model=Verdict, responses={**NOT_MODIFIED, **problems(404)})
+def verdict(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """What the numbers say: one basin, joined by a curve only, separate, or undecided."""
+    row = app_state.service.get(id)
+
+    def make(landscape: Landscape) -> bytes:
+        if landscape.verdict is None:
+            raise not_available("it has no verdict", row, of_two=True)
+        return encoded(jsonable(landscape.verdict))
+
+    return cached_response(request, app_state, row, ("verdict",), make)
+
+
+def find_plane(landscape: Landscape, row: ExperimentRow, name: str | None) -> PlaneRecord:
+    """A plane of a landscape by name, or the first of the spec; a problem where it is unknown or not there."""
+    planned = planes_of(row)
+    if name is None and planned:
+        name = planned[0]
+    if name not in planned:
+        known = f"it has {', '.join(planned)}" if planned else "it has none"
+        raise Problem(404, "unknown-plane", f"the experiment has no plane {name!r}: {known}")
+    if name not in landscape.planes:
+        raise not_available(f"plane {name!r} is not computed", row)
+    return landscape.planes[name]
+
+
+def _grid(plane: PlaneRecord, split: str, value: str) -> Floats:
+    if split not in plane.splits:
+        has = ", ".join(plane.splits)
+        raise Problem(404, "unknown-split", f"plane {plane.name!r} was not evaluated on {split!r}: it has {has}")
+    return plane.splits[split][value]
+
+
+def _surface(id: str, plane: PlaneRecord, values: Floats, split: str, value: str) -> dict[str, Any]:
+    return {
+        "experiment": id,
+        "plane": plane.name,
+        "kind": plane.kind,
+        "split": split,
+        "value": value,
+        "unit": plane.unit,
+        "complete": plane.complete,
+        "computed": int(plane.done.sum()),
+        "x": typed_array(plane.x),
+        "y": typed_array(plane.y),
+        "z": typed_array(values),
+        "done": typed_array(plane.done),
+        "points": {name: list(place) for name, place in plane.points.items()},
+        "distances": plane.distances,
+        "paths": {name: typed_array(places) for name, places in plane.paths.items()},
+        "defining": list(plane.defining),
+        "note": plane.note,
+    }
+
+
+def _surface_bytes(plane: PlaneRecord, values: Floats) -> bytes:
+    shape = np.array(plane.shape, dtype="<u4").tobytes()
+    return b"".join((shape, *(packed(array) for array in (plane.x, plane.y, values, plane.done))))
+
+
+def _minima(id: str, landscape: Landscape) -> dict[str, Any]:
+    return {
+        "experiment": id,
+        "minima": {
+            name: {
+                "name": name,
+                "optimizer": minimum.optimizer,
+                "settings": jsonable(minimum.settings),
+                "epochs": {column: listed(values) for column, values in minimum.epochs.items()},
+                "layers": [asdict(layer) for layer in minimum.layers],
+                "final": {column: number(value) for column, value in minimum.final.items()},
+                "checkpoint": minimum.checkpoint,
+            }
+            for name, minimum in landscape.minima.items()
+        },
+    }
+
+
+def _path(path: PathRecord) -> dict[str, Any]:
+    losses = {split: values.loss for split, values in path.splits.items()}
+    return {
+        "name": path.name,
+        "kind": path.kind,
+        "start": path.start,
+        "end": path.end,
+        "t": listed(path.t),
+        "arc": listed(path.arc),
+        "loss": {split: listed(loss) for split, loss in losses.items()},
+        "error": {split: listed(values.error) for split, values in path.splits.items()},
+        "barrier": {
+            split: None if found is None else number(found)
+            for split, found in ((split, path.barrier(split)) for split in path.splits)
+        },
+    }
+
+
+def _wants_binary(request: Request) -> bool:
+    """Whether the client asks for bytes; JSON where it has no wish. Weights in Accept are not looked at."""
+    accepted = request.headers.get("accept", "*/*").lower()
+    if _BINARY in accepted:
+        return True
+    if any(form in accepted for form in ("application/json", "application/*", "*/*")):
+        return False
+    raise Problem(406, "no-such-form", f"a surface is sent as application/json or {_BINARY}")

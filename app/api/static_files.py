@@ -1,0 +1,209 @@
+"""The dashboard's files and plotly.js: read and compressed once, sent as bytes that a browser may keep for ever.
+
+The address of every file has a hash of all of them in it, so a changed file has a new address. Only index.html, which
+names them, is asked for again at each visit.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.util import find_spec
+from mimetypes import guess_type
+from pathlib import Path
+from typing import Final
+
+from fastapi import FastAPI, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+# The addresses of views, and the module that shows each.
+VIEWS: Final = {
+    "/": "views/experiments.js",
+    "/new": "views/new.js",
+    "/experiments/{id}": "views/experiment.js",
+    "/compare": "views/compare.js",
+    "/workers": "views/workers.js",
+    "/help": "views/help.js",
+}
+FILES: Final = "/static"
+ASSETS: Final = "/assets"
+_IMMUTABLE = "public, max-age=31536000, immutable"
+_PLOTLY = "package_data/plotly.min.js"
+_TYPES = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+}
+_IMPORT = re.compile(r"""^(?:import|export)\b[^'";]*?['"](\.[^'"]+)['"]""", re.MULTILINE)
+_ENTRY = "main.js"
+_TEMPLATE = "index.html"
+
+
+@dataclass(frozen=True)
+class Asset:
+    """A file in memory; compressed when it is first asked for."""
+
+    content: bytes
+    media_type: str
+
+    @cached_property
+    def zipped(self) -> bytes:
+        return gzip.compress(self.content, 6, mtime=0)
+
+    @cached_property
+    def etag(self) -> str:
+        return f'W/"{_digest(self.content)}"'
+
+    def response(self, request: Request, caching: str) -> Response:
+        headers = {"ETag": self.etag, "Cache-Control": caching, "Vary": "Accept-Encoding"}
+        if self.etag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(self.zipped, media_type=self.media_type, headers={**headers, "Content-Encoding": "gzip"})
+        return Response(self.content, media_type=self.media_type, headers=headers)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """One state of the folder: its files by path, and for each view the index page that names them."""
+
+    stamp: tuple[tuple[str, int, int], ...]
+    base: str
+    files: dict[str, Asset]
+    pages: dict[str, Asset]
+
+
+class Page:
+    """The files of a folder. A file that changes on the disk makes a new edition at the next visit."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._edition: Bundle | None = None
+
+    def edition(self) -> Bundle:
+        with self._lock:
+            stamp = tuple(_stamps(self._folder))
+            if self._edition is None or self._edition.stamp != stamp:
+                self._edition = _read(self._folder, stamp)
+            return self._edition
+
+    def file(self, base: str, path: str) -> tuple[Asset, str] | None:
+        """A file of the present edition, and how long it may be kept.
+
+        A page that was opened before a change asks for files of an edition that is gone. It gets the new ones, which
+        nobody may keep under that address.
+        """
+        edition = self._edition or self.edition()
+        found = edition.files.get(path)
+        return None if found is None else (found, _IMMUTABLE if base == edition.base else "no-store")
+
+
+def add_page(app: FastAPI, folder: Path) -> None:
+    """Serve the dashboard in a folder: its views, its files, and plotly.js."""
+    page = Page(folder)
+
+    def index(view: str) -> Callable[[Request], Awaitable[Response]]:
+        async def send(request: Request) -> Response:
+            # The first plot comes soon after the page: its script is made ready meanwhile.
+            threading.Thread(target=lambda: plotly().zipped, name="plotly", daemon=True).start()
+            edition = await run_in_threadpool(page.edition)
+            return edition.pages[view].response(request, "no-cache")
+
+        return send
+
+    async def file(request: Request) -> Response:
+        path = request.path_params["path"]
+        found = await run_in_threadpool(page.file, request.url.path.removesuffix(f"/{path}"), path)
+        if found is None:
+            raise HTTPException(404)
+        content, caching = found
+        return content.response(request, caching)
+
+    async def asset(request: Request) -> Response:
+        found = await run_in_threadpool(plotly)
+        if request.url.path != plotly_address():
+            raise HTTPException(404)
+        await run_in_threadpool(lambda: found.zipped)
+        return found.response(request, _IMMUTABLE)
+
+    methods = ["GET", "HEAD"]
+    for view in VIEWS:
+        app.add_route(view, index(view), methods, include_in_schema=False)
+    app.add_route(f"{FILES}/{{edition}}/{{path:path}}", file, methods, include_in_schema=False)
+    app.add_route(f"{ASSETS}/{{name}}", asset, methods, include_in_schema=False)
+
+
+@cache
+def plotly() -> Asset:
+    """plotly.js as the installed package has it. Found without importing the package, which takes a second."""
+    spec = find_spec("plotly")
+    assert spec is not None
+    assert spec.origin is not None
+    return Asset((Path(spec.origin).parent / _PLOTLY).read_bytes(), _TYPES[".js"])
+
+
+@cache
+def plotly_address() -> str:
+    return f"{ASSETS}/plotly-{_digest(plotly().content)}.min.js"
+
+
+def _stamps(folder: Path) -> Iterator[tuple[str, int, int]]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            state = path.stat()
+            yield path.relative_to(folder).as_posix(), state.st_mtime_ns, state.st_size
+
+
+def _read(folder: Path, stamp: tuple[tuple[str, int, int], ...]) -> Bundle:
+    contents = {name: (folder / name).read_bytes() for name, _, _ in stamp}
+    whole = b"".join(name.encode() + b"\0" + content for name, content in contents.items())
+    base = f"{FILES}/{_digest(whole)}"
+    files = {name: Asset(content, _media_type(name)) for name, content in contents.items() if name != _TEMPLATE}
+    template = contents[_TEMPLATE].decode()
+    pages = {view: _fill(template, base, _imports(contents, _ENTRY, module)) for view, module in VIEWS.items()}
+    return Bundle(stamp, base, files, pages)
+
+
+def _fill(template: str, base: str, modules: list[str]) -> Asset:
+    preload = (f'<link rel="modulepreload" href="{base}/{name}">' for name in modules)
+    for field, value in (("base", base), ("plotly", plotly_address()), ("preload", "\n  ".join(preload))):
+        template = template.replace(f"{{{{{field}}}}}", value)
+    return Asset(template.encode(), _TYPES[".html"])
+
+
+def _imports(contents: dict[str, bytes], *entries: str) -> list[str]:
+    """Modules and all that they need before they can run, so that a browser asks for all of them at once."""
+    found: list[str] = []
+    waiting = list(entries)
+    while waiting:
+        name = waiting.pop(0)
+        if name in contents and name not in found:
+            found.append(name)
+            waiting += [_joined(name, target) for target in _IMPORT.findall(contents[name].decode())]
+    return found
+
+
+def _joined(module: str, target: str) -> str:
+    parts = module.split("/")[:-1]
+    for part in target.split("/"):
+        if part == "..":
+            parts.pop()
+        elif part != ".":
+            parts.append(part)
+    return "/".join(parts)
+
+
+def _media_type(name: str) -> str:
+    return _TYPES.get(Path(name).suffix) or guess_type(name)[0] or "application/octet-stream"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=8).hexdigest()

@@ -1,0 +1,173 @@
+"""What a server accepts of a valid spec: its limits, the data, models and uploads that it has, and the cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from valleyscope.app.experiments.estimate import Estimate, estimate
+from valleyscope.app.experiments.model_info import BadModel, ModelInfo, ModelInfoCache
+from valleyscope.app.experiments.spec import Model, Spec
+from valleyscope.app.experiments.spec_errors import InvalidField, Path, raise_errors
+from valleyscope.app.settings import Settings
+from valleyscope.training.models import describe_models
+from valleyscope.training.sources import SOURCES
+
+_LARGEST_OPTION = 16_384
+_LONGEST_OPTION = 64
+
+
+class TooExpensive(ValueError):
+    """A spec that costs more than the operator allows without being asked twice."""
+
+    def __init__(self, cost: Estimate, limit: float) -> None:
+        super().__init__(
+            f"the experiment takes about {cost.gpu_hours:.3g} GPU-hours ({cost.core_hours:.3g} core-hours), "
+            f"the limit here is {limit:g}: lower epochs, resolution or samples, or submit it with force: true"
+        )
+        self.cost = cost
+        self.limit = limit
+
+
+class Uploaded(Protocol):
+    """What must be known of an uploaded checkpoint."""
+
+    @property
+    def model(self) -> dict[str, Any]: ...
+
+    @property
+    def dataset(self) -> str: ...
+
+
+class SubmissionLimits:
+    """Checks specs from clients. `upload` finds an uploaded checkpoint by its id, or None."""
+
+    def __init__(
+        self, settings: Settings, model_info_cache: ModelInfoCache, upload: Callable[[str], Uploaded | None]
+    ) -> None:
+        self._settings = settings
+        self._model_info_cache = model_info_cache
+        self._upload = upload
+
+    def check(self, spec: Spec, *, force: bool = False) -> Estimate:
+        """What the spec will cost; raises a ValidationError with each error at its field, or TooExpensive.
+
+        A network with options of its own is built once, as a model_info, to see whether it can be.
+        """
+        raise_errors(
+            [*self._source_errors(spec.dataset, spec.model), *self._limit_errors(spec), *self._checkpoint_errors(spec)]
+        )
+        usual = spec.dataset in SOURCES and _has_defaults(spec.model)
+        cost = estimate(
+            spec, self._model_info_cache.known(spec.model, spec.dataset) if usual else self.model_info(spec)
+        )
+        if cost.gpu_hours > self._settings.max_gpu_hours and not force:
+            raise TooExpensive(cost, self._settings.max_gpu_hours)
+        return cost
+
+    def estimate(self, spec: Spec) -> Estimate:
+        """What the spec will cost, with the initial norms of its groups beside the thresholds; refuses errors only."""
+        raise_errors(
+            [*self._source_errors(spec.dataset, spec.model), *self._limit_errors(spec), *self._checkpoint_errors(spec)]
+        )
+        return estimate(spec, self.model_info(spec))
+
+    def check_source(self, dataset: str, model: Model) -> ModelInfo:
+        """The model_info of a network that a client may use on a data set that it may use."""
+        raise_errors(self._source_errors(dataset, model))
+        return self._draw(model, dataset)
+
+    def model_info(self, spec: Spec) -> ModelInfo:
+        return self._draw(spec.model, spec.dataset)
+
+    def _draw(self, model: Model, dataset: str) -> ModelInfo:
+        try:
+            return self._model_info_cache.draw(model, dataset)
+        except BadModel as error:
+            raise_errors([InvalidField(("model",), str(model), str(error))])
+            raise
+
+    def _source_errors(self, dataset: str, model: Model) -> Iterator[InvalidField]:
+        allowed = (*SOURCES, *self._settings.allowed_datasets)
+        if dataset not in allowed:
+            yield InvalidField(
+                ("dataset",), dataset, f"data set {dataset!r} is not offered here: use one of {', '.join(allowed)}"
+            )
+        if ":" in model.name:
+            if model.name not in self._settings.allowed_models:
+                offered = ", ".join((*describe_models(), *self._settings.allowed_models))
+                message = f"model {model.name!r} is not offered here: use one of {offered}"
+                yield InvalidField(("model", "name"), model.name, message)
+            return
+        yield from _option_errors(model)
+        if dataset in SOURCES:
+            try:
+                describe_models()[model.name].check_input(SOURCES[dataset].shape)
+            except ValueError as error:
+                yield InvalidField(("model", "name"), model.name, str(error))
+
+    def _limit_errors(self, spec: Spec) -> Iterator[InvalidField]:
+        epochs, resolution = self._settings.max_epochs, self._settings.max_resolution
+        asked: dict[Path, int] = {}
+        for name, own in spec.minima.items():
+            if own.checkpoint is None:
+                place: Path = ("minima", name) if "epochs" in own.model_fields_set else ("training",)
+                asked[(*place, "epochs")] = spec.minimum(name).epochs
+        asked |= {("curves", name, "epochs"): curve.epochs for name, curve in spec.all_curves.items()}
+        for path, value in asked.items():
+            if value > epochs:
+                yield InvalidField(path, value, f"{value} epochs are too many for this server: {epochs} at most")
+        for name, plane in spec.all_planes.items():
+            if plane.resolution > resolution:
+                message = f"a resolution of {plane.resolution} is too fine for this server: {resolution} at most"
+                yield InvalidField(("planes", name, "resolution"), plane.resolution, message)
+
+    def _checkpoint_errors(self, spec: Spec) -> Iterator[InvalidField]:
+        for name, minimum in spec.minima.items():
+            if minimum.checkpoint is None:
+                continue
+            path: Path = ("minima", name, "checkpoint")
+            found = self._upload(minimum.checkpoint)
+            if found is None:
+                message = f"there is no uploaded checkpoint {minimum.checkpoint!r}: upload it to /api/checkpoints"
+                yield InvalidField(path, minimum.checkpoint, message)
+                continue
+            model = Model.model_validate(found.model)
+            if (_resolved(model), found.dataset) != (_resolved(spec.model), spec.dataset):
+                message = (
+                    f"checkpoint {minimum.checkpoint!r} is of {model} on {found.dataset}, "
+                    f"the spec of {spec.model} on {spec.dataset}"
+                )
+                yield InvalidField(path, minimum.checkpoint, message)
+
+
+def _resolved(model: Model) -> tuple[str, dict[str, Any]]:
+    """A model with all its options, those that were not given by their defaults."""
+    known = describe_models().get(model.name)
+    return model.name, {**(known.options if known else {}), **model.options}
+
+
+def _has_defaults(model: Model) -> bool:
+    return ":" not in model.name and _resolved(model) == _resolved(Model(name=model.name))
+
+
+def _option_errors(model: Model) -> Iterator[InvalidField]:
+    """Options that no architecture could take, by the kind of their defaults; the rest shows when it is built."""
+    for option, value in model.options.items():
+        default = describe_models()[model.name].options[option]
+        if isinstance(default, list):
+            listed = isinstance(value, list | tuple) and 0 < len(value) <= _LONGEST_OPTION
+            wrong = not listed or not all(map(_is_size, value))
+            needed = f"a list of whole numbers from 1 to {_LARGEST_OPTION}, {_LONGEST_OPTION} at most"
+        elif isinstance(default, int):
+            wrong, needed = not _is_size(value), f"a whole number from 1 to {_LARGEST_OPTION}"
+        elif isinstance(default, float):
+            wrong, needed = isinstance(value, bool) or not isinstance(value, int | float), "a number"
+        else:
+            wrong, needed = not isinstance(value, str) or len(value) > _LONGEST_OPTION, f"a word such as {default!r}"
+        if wrong:
+            yield InvalidField(("model", option), value, f"{option} of {model.name!r} must be {needed}")
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and 1 <= value <= _LARGEST_OPTION

@@ -1,0 +1,238 @@
+"""An experiment in its directory: what is done, what came of it, and the one writer of landscape.h5.
+
+spec.json  landscape.h5  <minimum>.safetensors  report.html  verdict.json
+work/      what tasks need to go on: training states, curves, losses of single samples
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import numpy as np
+
+from valleyscope.app.experiments.plan import Kind, Task, plan, plane_tiles
+from valleyscope.app.experiments.report_renderer import render_in_process
+from valleyscope.app.experiments.spec import BadSpec, Spec, parse_spec
+from valleyscope.app.experiments.task_results import (
+    FramedPlane,
+    Judged,
+    MeasuredPath,
+    Result,
+    SurfaceTile,
+    TrainedMinimum,
+)
+from valleyscope.landscape.storage.atomic_write import write_atomically
+from valleyscope.landscape.storage.landscape_file import Landscape
+from valleyscope.landscape.storage.records import PlaneRecord, line_name
+
+LANDSCAPE = "landscape.h5"
+SPEC = "spec.json"
+REPORT = "report.html"
+VERDICT = "verdict.json"
+WORK = "work"
+T = TypeVar("T")
+
+
+class DirectoryLocked(RuntimeError):
+    """Another process is running the experiment of this directory."""
+
+
+class ExperimentWriter:
+    """The writer of one experiment: holds its landscape, takes results in, and saves snapshots.
+
+    A task counts as done when its result is in the last snapshot; one whose result was lost with a killed process runs
+    again, and finds what it had already written in `work/`. Files of tasks may be `elsewhere`, in the store: the writer
+    itself never opens them.
+    """
+
+    def __init__(
+        self, spec: Spec, directory: Path, *, snapshot_every: float = 2.0, elsewhere: Collection[str] = ()
+    ) -> None:
+        self.spec = spec
+        self.directory = directory
+        self.snapshot_every = snapshot_every
+        self.elsewhere = frozenset(elsewhere)
+        self.tasks = plan(spec)
+        self._tiles = {name: plane_tiles(spec, name) for name in spec.all_planes}
+        self._points = {*spec.minima, *(bend for curve in spec.all_curves for bend in spec.bends(curve))}
+        self._lock = self._occupy()
+        try:
+            self.landscape = self._open()
+        except BaseException:
+            self.close()
+            raise
+        self._changed = False
+        self._saved = time.monotonic()
+
+    @property
+    def saved(self) -> bool:
+        """Whether all results that were taken in are in the last snapshot."""
+        return not self._changed
+
+    def close(self) -> None:
+        self._lock.close()
+
+    def is_done(self, task: Task) -> bool:
+        """Whether the landscape has the result of a task."""
+        match task.kind:
+            case Kind.TRAIN:
+                present = task.subject in self.landscape.minima
+                return present and self._has(f"{task.subject}.safetensors")
+            case Kind.FIT:
+                return self._has(f"{WORK}/curve-{task.subject}.safetensors")
+            case Kind.FRAME:
+                plane = self.landscape.planes.get(task.subject)
+                return plane is not None and self._points <= plane.points.keys()
+            case Kind.SURFACE:
+                plane = self.landscape.planes.get(task.subject)
+                tile = self._tiles[task.subject][task.index]
+                return plane is not None and bool(plane.done[tile.rows, tile.columns].all())
+            case Kind.CURVE | Kind.LINE:
+                paths = self.landscape.curves if task.kind is Kind.CURVE else self.landscape.lines
+                return task.subject in paths and self._has(f"{WORK}/path-{task.subject}.npz")
+            case Kind.SHARPNESS:
+                return self._has(f"{WORK}/sharpness-{task.subject}.json")
+            case Kind.VERDICT:
+                verdict = self.landscape.verdict
+                return verdict is not None and (self.spec.control is None or verdict["control"] is not None)
+
+    def take(self, task: Task, result: Result) -> None:
+        """Enter a result into the landscape; a snapshot follows when the last one is old enough."""
+        match result:
+            case TrainedMinimum(record, fingerprint):
+                self.landscape.minima[record.name] = record
+                self.landscape.provenance["fingerprint"] = fingerprint
+            case FramedPlane(record):
+                self._enter_frame(record)
+            case SurfaceTile():
+                self._enter_tile(self.landscape.planes[task.subject], task, result)
+            case MeasuredPath(record):
+                paths = self.landscape.curves if task.kind is Kind.CURVE else self.landscape.lines
+                paths[record.name] = record
+            case Judged(verdict):
+                self.landscape.verdict = verdict
+        self._order()
+        self._changed = True
+        self.snapshot(force=False)
+
+    def snapshot(self, *, force: bool = True) -> None:
+        """Save the landscape if it changed."""
+        due = force or time.monotonic() - self._saved >= self.snapshot_every
+        if self._changed and due:
+            self.landscape.save(self.directory / LANDSCAPE)
+            self._changed = False
+            self._saved = time.monotonic()
+
+    def finish(self, write_report: Callable[[Path, Path], None] = render_in_process) -> None:
+        """Write the last snapshot, the verdict, and the report, by a function from the landscape's file to its own."""
+        self._changed = True
+        self.snapshot()
+        if self.landscape.verdict is not None:
+            _write_json(self.directory / VERDICT, self.landscape.verdict)
+        write_report(self.directory / LANDSCAPE, self.directory / REPORT)
+
+    def _has(self, name: str) -> bool:
+        return name in self.elsewhere or (self.directory / name).is_file()
+
+    def _enter_frame(self, record: PlaneRecord) -> None:
+        """A plane that was framed before, when a minimum was missing, keeps what is computed on it."""
+        known = self.landscape.planes.get(record.name)
+        if known is not None and np.array_equal(known.x, record.x) and np.array_equal(known.y, record.y):
+            record = replace(record, done=known.done, splits=known.splits)
+        self.landscape.planes[record.name] = record
+
+    def _enter_tile(self, plane: PlaneRecord, task: Task, values: SurfaceTile) -> None:
+        tile = self._tiles[task.subject][task.index]
+        for split, grid in plane.splits.items():
+            grid.loss[tile.rows, tile.columns] = values.loss[split]
+            grid.error[tile.rows, tile.columns] = values.error[split]
+        plane.done[tile.rows, tile.columns] = True
+
+    def _order(self) -> None:
+        """Tasks finish in any order; the file has everything in the order of the spec."""
+        landscape, spec = self.landscape, self.spec
+        landscape.minima = _in_order(landscape.minima, spec.minima)
+        landscape.planes = _in_order(landscape.planes, spec.all_planes)
+        landscape.curves = _in_order(landscape.curves, spec.all_curves)
+        landscape.lines = _in_order(landscape.lines, [line_name(*pair) for pair in spec.lines])
+
+    def _occupy(self) -> IO[str]:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        (self.directory / WORK).mkdir(exist_ok=True)
+        lock = (self.directory / WORK / "lock").open("w", encoding="utf-8")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            raise DirectoryLocked(
+                f"{self.directory} is in use by another process; wait for it, or choose another one"
+            ) from None
+        return lock
+
+    def _open(self) -> Landscape:
+        known = self.directory / SPEC
+        if known.is_file():
+            before = parse_spec(json.loads(known.read_text(encoding="utf-8")), source=str(known))
+            if before != self.spec:
+                differing = ", ".join(_differences(before, self.spec))
+                raise BadSpec(
+                    f"{self.directory} holds an experiment with another spec (other {differing}): "
+                    "choose another directory, or delete it"
+                )
+        else:
+            _write_json(known, self.spec.to_json())
+        path = self.directory / LANDSCAPE
+        if path.is_file():
+            return Landscape.open(path)
+        return Landscape(name=self.spec.name, spec=self.spec.to_json(), provenance=_provenance(self.spec))
+
+
+def _in_order(found: Mapping[str, T], names: Iterable[str]) -> dict[str, T]:
+    return {name: found[name] for name in names if name in found}
+
+
+def _differences(a: Spec, b: Spec) -> list[str]:
+    return [field for field in Spec.model_fields if getattr(a, field) != getattr(b, field)]
+
+
+def _provenance(spec: Spec) -> dict[str, Any]:
+    """What the numbers depend on besides the spec."""
+    libraries = {"python": platform.python_version()}
+    for library in ("valleyscope", "torch", "torchvision", "numpy", "h5py"):
+        try:
+            libraries[library] = version(library)
+        except PackageNotFoundError:
+            libraries[library] = "not installed"
+    seeds = {}
+    for name in spec.minima:
+        minimum = spec.minimum(name)
+        if minimum.checkpoint is None:
+            seeds[name] = {
+                "initialisation": minimum.initialisation,
+                "order": minimum.order,
+                "augmentation": minimum.augmentation,
+            }
+    return {
+        "fingerprint": None,
+        "dataset": spec.dataset,
+        "seeds": seeds,
+        "versions": libraries,
+        "batch_norm": spec.batch_norm,
+        "precision": spec.precision,
+        "samples": spec.samples or "all",
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+    }
+
+
+def _write_json(path: Path, value: Any) -> None:
+    with write_atomically(path) as file:
+        file.write(json.dumps(value, indent=2, allow_nan=False).encode())

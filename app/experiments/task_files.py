@@ -1,0 +1,58 @@
+"""Which files of an experiment's folder a task reads, and which it writes: what travels between hosts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPEC, VERDICT, WORK
+from valleyscope.app.experiments.plan import Kind, Task
+from valleyscope.app.experiments.spec import Spec
+
+_KEPT: Final = frozenset({LANDSCAPE, REPORT, SPEC, VERDICT})
+
+
+def is_written_by_orchestrator(name: str) -> bool:
+    """Whether the writer of the experiment writes a file; no task does."""
+    return name in _KEPT
+
+
+def input_files(spec: Spec, task: Task, name: str) -> bool:
+    """Whether a task looks at a file, which may be one that it wrote when it was run before."""
+    if output_files(task, name):
+        return True
+    match task.kind:
+        case Kind.TRAIN:
+            return False
+        case Kind.FIT:
+            curve = spec.all_curves[task.subject]
+            return name in (f"{curve.start}.safetensors", f"{curve.end}.safetensors")
+        case Kind.FRAME | Kind.SURFACE:
+            trajectory = spec.all_planes[task.subject].trajectory
+            followed = trajectory is not None and name.startswith(f"{WORK}/{trajectory}/snapshot-")
+            return followed or _is_point(spec, name)
+        case Kind.CURVE | Kind.LINE | Kind.SHARPNESS:
+            return _is_point(spec, name)
+        case Kind.VERDICT:
+            return name.startswith((f"{WORK}/path-", f"{WORK}/sharpness-"))
+
+
+def output_files(task: Task, name: str) -> bool:
+    """Whether a task makes, changes or removes a file."""
+    subject = task.subject
+    match task.kind:
+        case Kind.TRAIN:
+            return name == f"{subject}.safetensors" or name.startswith(f"{WORK}/{subject}/")
+        case Kind.FIT:
+            return name in (f"{WORK}/curve-{subject}.safetensors", f"{WORK}/curve-{subject}-state.pt")
+        case Kind.CURVE | Kind.LINE:
+            return name == f"{WORK}/path-{subject}.npz"
+        case Kind.SHARPNESS:
+            return name == f"{WORK}/sharpness-{subject}.json"
+        case Kind.FRAME | Kind.SURFACE | Kind.VERDICT:
+            return False
+
+
+def _is_point(spec: Spec, name: str) -> bool:
+    """Whether a file has a minimum or a curve in it."""
+    minimum = name.removesuffix(".safetensors") in spec.minima
+    return minimum or name in {f"{WORK}/curve-{curve}.safetensors" for curve in spec.all_curves}

@@ -1,0 +1,50 @@
+"""What tasks return to the one who keeps the landscape: small records, nothing of torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from valleyscope.landscape.storage.records import Floats, MinimumRecord, PathRecord, PlaneRecord
+
+
+@dataclass(frozen=True)
+class TrainedMinimum:
+    record: MinimumRecord
+    fingerprint: str  # of the data that it was trained and measured on
+
+
+@dataclass(frozen=True)
+class FittedCurve:
+    length: float  # arc length in weight space
+
+
+@dataclass(frozen=True)
+class FramedPlane:
+    record: PlaneRecord  # named points and axes, no values yet
+
+
+@dataclass(frozen=True)
+class SurfaceTile:
+    """Values of a tile's points, by split, in the order of the tile."""
+
+    loss: dict[str, Floats]
+    error: dict[str, Floats]
+
+
+@dataclass(frozen=True)
+class MeasuredPath:
+    record: PathRecord
+
+
+@dataclass(frozen=True)
+class MeasuredSharpness:
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Judged:
+    verdict: dict[str, Any]
+
+
+Result = TrainedMinimum | FittedCurve | FramedPlane | SurfaceTile | MeasuredPath | MeasuredSharpness | Judged

@@ -1,0 +1,117 @@
+"""Checkpoints that people uploaded: a row for each, and a file under the home."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.storage.database import Database
+from valleyscope.app.storage.experiment_table import ACTIVE, Unknown, WrongState
+from valleyscope.app.storage.file_store import FileStore
+from valleyscope.app.storage.home import Home
+from valleyscope.app.storage.ids import new_id
+from valleyscope.app.storage.object_store import StoreUnavailable
+from valleyscope.app.storage.tables import checkpoints, experiments
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class CheckpointRow:
+    """An uploaded checkpoint: the network that it is of, and the data set that it was trained on."""
+
+    id: str
+    name: str
+    model: dict[str, Any]
+    dataset: str
+    size: int
+    sha256: str
+    created: datetime
+
+
+class CheckpointTable:
+    """All uploaded checkpoints."""
+
+    def __init__(self, database: Database, storage: Home, store: FileStore) -> None:
+        self._database = database
+        self._storage = storage
+        self._store = store
+
+    def add(self, source: Path, *, name: str, model: dict[str, Any], dataset: str, sha256: str) -> CheckpointRow:
+        """Take over a file that was checked already; `source` must lie on the same disk as the home."""
+        identifier = new_id()
+        size = source.stat().st_size
+        values = {
+            "id": identifier,
+            "name": name,
+            "model": json.dumps(model),
+            "dataset": dataset,
+            "size": size,
+            "sha256": sha256,
+            "created": time.time(),
+        }
+        source.replace(self._storage.checkpoint(identifier))  # a file without a row is an orphan
+        self._store.push_checkpoint(identifier)
+        with self._database.write(durable=True) as connection:
+            return _row(connection.execute(checkpoints.insert().values(values).returning(checkpoints)).one())
+
+    def list(self) -> list[CheckpointRow]:
+        """All of them, newest first."""
+        with self._database.read() as connection:
+            rows = connection.execute(sa.select(checkpoints).order_by(checkpoints.c.id.desc())).all()
+        return [_row(row) for row in rows]
+
+    def get(self, identifier: str) -> CheckpointRow:
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(checkpoints).where(checkpoints.c.id == identifier)).one_or_none()
+        if row is None:
+            raise Unknown(f"there is no checkpoint {identifier!r}")
+        return _row(row)
+
+    def require(self, connection: sa.Connection, spec: Spec) -> None:
+        """The checkpoints that a spec names must be here."""
+        wanted = _named(spec.minima.values())
+        known = set(connection.execute(sa.select(checkpoints.c.id).where(checkpoints.c.id.in_(wanted))).scalars())
+        for name, minimum in spec.minima.items():
+            if minimum.checkpoint is not None and minimum.checkpoint not in known:
+                raise Unknown(f"minima.{name}.checkpoint={minimum.checkpoint!r}: there is no such upload")
+
+    def remove(self, identifier: str) -> None:
+        """Remove a checkpoint, unless an experiment that still runs is about it; experiments keep their own copy."""
+        self.get(identifier)
+        with self._database.write(durable=True) as connection:
+            active = sa.select(experiments.c.id, experiments.c.spec).where(
+                experiments.c.state.in_(ACTIVE), experiments.c.deleted.is_(False)
+            )
+            for row in connection.execute(active):
+                if identifier in _named(Spec.model_validate_json(row.spec).minima.values()):
+                    raise WrongState(f"checkpoint {identifier} is used by experiment {row.id}: cancel that one first")
+            connection.execute(checkpoints.delete().where(checkpoints.c.id == identifier))
+        self.discard(identifier)
+
+    def discard(self, identifier: str) -> None:
+        """Remove the file everywhere; while the store cannot, it stays here, an orphan that is removed later."""
+        try:
+            self._store.remove_checkpoint(identifier)
+        except StoreUnavailable as error:
+            log.warning("checkpoint %s stays in the store for some hours: %s", identifier, error)
+        else:
+            self._storage.checkpoint(identifier).unlink(missing_ok=True)
+
+
+def _named(minima: Iterable[Any]) -> set[str]:
+    return {minimum.checkpoint for minimum in minima if minimum.checkpoint is not None}
+
+
+def _row(row: Any) -> CheckpointRow:
+    created = datetime.fromtimestamp(row.created, UTC)
+    return CheckpointRow(row.id, row.name, json.loads(row.model), row.dataset, row.size, row.sha256, created)

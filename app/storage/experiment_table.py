@@ -1,0 +1,304 @@
+"""The catalogue of experiments: what was asked for, how far it is, and what came of it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, cast, get_args
+
+import sqlalchemy as sa
+
+from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.storage.cancel_notify import notify_cancel
+from valleyscope.app.storage.database import Database
+from valleyscope.app.storage.event_table import append_events
+from valleyscope.app.storage.ids import is_id, new_id
+from valleyscope.app.storage.tables import experiments
+
+ExperimentState = Literal["queued", "running", "done", "failed", "cancelled"]
+STATES: tuple[ExperimentState, ...] = get_args(ExperimentState)
+ACTIVE: tuple[ExperimentState, ...] = ("queued", "running")
+
+
+class Unknown(LookupError):
+    """There is nothing with this id."""
+
+
+class WrongState(RuntimeError):
+    """What was asked for is not possible in the state in which the experiment is."""
+
+
+class KeyReused(RuntimeError):
+    """An idempotency key came again with another spec."""
+
+
+class BadCursor(ValueError):
+    """A cursor that this service did not give out."""
+
+
+@dataclass(frozen=True)
+class ExperimentRow:
+    """An experiment as the catalogue knows it."""
+
+    id: str
+    number: int
+    name: str
+    state: ExperimentState
+    stage: str
+    spec: dict[str, Any]
+    key: str | None
+    priority: int
+    run: int
+    created: datetime
+    started: datetime | None
+    finished: datetime | None
+    progress: float
+    seconds_left: float | None
+    error: str | None
+    verdict_kind: str | None
+    sentence: str | None
+    cancelling: bool
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some experiments, newest first; `after` continues where this page ends, None when it is the last."""
+
+    items: list[ExperimentRow]
+    after: str | None
+
+
+def digest(spec: Spec) -> str:
+    """The same for the same spec, whatever the order of its fields."""
+    text = json.dumps(spec.to_json(), sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class ExperimentTable:
+    """All experiments; every change of state is one transaction together with the event that tells of it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, connection: sa.Connection, spec: Spec, *, key: str | None, priority: int) -> ExperimentRow:
+        """Enter a new experiment. A key that is taken already violates a constraint."""
+        values = {
+            "id": new_id(),
+            "name": spec.name,
+            "state": "queued",
+            "stage": "queued",
+            "spec": json.dumps(spec.to_json(), allow_nan=False),
+            "digest": digest(spec),
+            "key": key,
+            "priority": priority,
+            "run": 1,
+            "created": time.time(),
+            "progress": 0.0,
+            "cancel": False,
+            "deleted": False,
+        }
+        row = connection.execute(experiments.insert().values(values).returning(experiments)).one()
+        append_events(connection, row.id, [("state", {"state": "queued", "run": 1})])
+        return _row(row)
+
+    def known_by_key(self, connection: sa.Connection, key: str, spec: Spec) -> ExperimentRow | None:
+        """The experiment that was submitted with this key."""
+        row = connection.execute(sa.select(experiments).where(experiments.c.key == key)).one_or_none()
+        if row is None:
+            return None
+        if row.digest != digest(spec):
+            raise KeyReused(f"key {key!r} was used for another spec (experiment {row.id}): use a new key")
+        return _row(row)
+
+    def get(self, experiment: str) -> ExperimentRow:
+        with self._database.read() as connection:
+            return self.find(connection, experiment)
+
+    def find(self, connection: sa.Connection, experiment: str, *, change: bool = False) -> ExperimentRow:
+        """An experiment; with `change`, nobody else changes it until the end of the transaction."""
+        if is_id(experiment):
+            chosen = sa.select(experiments).where(experiments.c.id == experiment, experiments.c.deleted.is_(False))
+            row = connection.execute(chosen.with_for_update() if change else chosen).one_or_none()
+            if row is not None:
+                return _row(row)
+        raise Unknown(f"there is no experiment {experiment!r}")
+
+    def list(
+        self,
+        *,
+        state: ExperimentState | None = None,
+        search: str | None = None,
+        after: str | None = None,
+        limit: int = 50,
+    ) -> Page:
+        """Newest first; `search` is a part of a name."""
+        chosen = sa.select(experiments).where(experiments.c.deleted.is_(False))
+        if state is not None:
+            chosen = chosen.where(experiments.c.state == state)
+        if search:
+            chosen = chosen.where(experiments.c.name.icontains(search, autoescape=True))
+        if after is not None:
+            chosen = chosen.where(experiments.c.number < _read_cursor(after))
+        with self._database.read() as connection:
+            rows = connection.execute(chosen.order_by(experiments.c.number.desc()).limit(limit + 1)).all()
+        items = [_row(row) for row in rows[:limit]]
+        return Page(items, _cursor(items[-1].number) if len(rows) > limit else None)
+
+    def count(self) -> dict[ExperimentState, int]:
+        """How many experiments are in each state."""
+        chosen = sa.select(experiments.c.state, sa.func.count()).where(experiments.c.deleted.is_(False))
+        with self._database.read() as connection:
+            found = {row[0]: int(row[1]) for row in connection.execute(chosen.group_by(experiments.c.state))}
+        return {state: found.get(state, 0) for state in STATES}
+
+    def active(self, connection: sa.Connection) -> Sequence[ExperimentRow]:
+        """Experiments that are queued or running, the oldest first."""
+        chosen = sa.select(experiments).where(experiments.c.deleted.is_(False), experiments.c.state.in_(ACTIVE))
+        return [_row(row) for row in connection.execute(chosen.order_by(experiments.c.number))]
+
+    def claim(self, experiment: str, run: int, process: str) -> ExperimentRow | None:
+        """Make a process the conductor of a run; None when that run is over."""
+        mine = (experiments.c.id == experiment, experiments.c.run == run, experiments.c.deleted.is_(False))
+        with self._database.write() as connection:
+            row = connection.execute(
+                experiments.update()
+                .where(*mine, experiments.c.state.in_(ACTIVE))
+                .values(conductor=process)
+                .returning(experiments)
+            ).one_or_none()
+        return None if row is None else _row(row)
+
+    def is_orchestrated_by(self, experiment: str, run: int, process: str) -> tuple[bool, bool]:
+        """Whether a process still is the conductor of a run, and whether somebody wants the run to stop."""
+        chosen = sa.select(experiments.c.conductor, experiments.c.run, experiments.c.cancel, experiments.c.state)
+        with self._database.read() as connection:
+            row = connection.execute(chosen.where(experiments.c.id == experiment)).one_or_none()
+        if row is None:
+            return False, True
+        return row.conductor == process and row.run == run and row.state in ACTIVE, bool(row.cancel)
+
+    def cancel(self, connection: sa.Connection, experiment: str) -> None:
+        """Ask a run to stop. One that nobody conducts yet has stopped by this."""
+        row = connection.execute(sa.select(experiments).where(experiments.c.id == experiment)).one()
+        if row.conductor is None:
+            self.end(connection, experiment, "cancelled")
+        elif not row.cancel:
+            connection.execute(experiments.update().where(experiments.c.id == experiment).values(cancel=True))
+            notify_cancel(connection, experiment)
+            append_events(connection, experiment, [("state", {"state": row.state, "run": row.run, "cancelling": True})])
+
+    def begin_again(self, connection: sa.Connection, experiment: str) -> ExperimentRow:
+        """The next run of an experiment."""
+        values = {"state": "queued", "stage": "queued", "finished": None, "error": None, "cancel": False}
+        row = connection.execute(
+            experiments.update()
+            .where(experiments.c.id == experiment)
+            .values(run=experiments.c.run + 1, conductor=None, **values)
+            .returning(experiments)
+        ).one()
+        append_events(connection, experiment, [("state", {"state": "queued", "run": row.run})])
+        return _row(row)
+
+    def mark_deleted(self, connection: sa.Connection, experiment: str) -> None:
+        """From now on nobody sees it; its key is free."""
+        connection.execute(experiments.update().where(experiments.c.id == experiment).values(deleted=True, key=None))
+
+    def request_cancel(self, experiment: str) -> None:
+        """Let workers stop what they do for an experiment."""
+        with self._database.write() as connection:
+            connection.execute(experiments.update().where(experiments.c.id == experiment).values(cancel=True))
+            notify_cancel(connection, experiment)
+
+    def report(self, experiment: str, *, progress: float, stage: str, seconds_left: float | None) -> None:
+        """Tell how far an experiment is."""
+        told = {"progress": round(progress, 4), "stage": stage, "seconds_left": seconds_left}
+        with self._database.write() as connection:
+            connection.execute(experiments.update().where(experiments.c.id == experiment).values(told))
+            append_events(connection, experiment, [("progress", told)])
+
+    def end(
+        self,
+        connection: sa.Connection,
+        experiment: str,
+        state: ExperimentState,
+        *,
+        error: str | None = None,
+        verdict: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write down how a run ended."""
+        now = time.time()
+        values: dict[str, Any] = {
+            "state": state,
+            "stage": state,
+            "finished": now,
+            "seconds_left": None,
+            "error": error,
+            "cancel": False,
+            "conductor": None,
+        }
+        if state == "done":  # one that had nothing left to compute never saw a worker
+            values |= {"progress": 1.0, "started": sa.func.coalesce(experiments.c.started, now)}
+        found: list[tuple[str, Mapping[str, Any]]] = []
+        if verdict is not None:
+            values |= {"verdict_kind": verdict["kind"], "sentence": verdict["sentence"]}
+            found.append(("verdict", verdict))
+        row = connection.execute(
+            experiments.update().where(experiments.c.id == experiment).values(values).returning(experiments.c.run)
+        ).one()
+        append_events(connection, experiment, [*found, ("state", {"state": state, "run": row.run, "error": error})])
+
+
+def append_start_event(connection: sa.Connection, row: Any, stage: str) -> None:
+    """An experiment runs from the moment at which a worker begins the first of its tasks."""
+    if row.state != "queued":
+        return
+    values = {"state": "running", "stage": stage, "started": row.started or time.time()}
+    connection.execute(experiments.update().where(experiments.c.id == row.id).values(values))
+    append_events(connection, row.id, [("state", {"state": "running", "run": row.run})])
+
+
+def _row(row: Any) -> ExperimentRow:
+    return ExperimentRow(
+        id=row.id,
+        number=row.number,
+        name=row.name,
+        state=cast(ExperimentState, row.state),
+        stage="cancelling" if row.cancel else row.stage,
+        spec=json.loads(row.spec),
+        key=row.key,
+        priority=row.priority,
+        run=row.run,
+        created=_moment(row.created),
+        started=None if row.started is None else _moment(row.started),
+        finished=None if row.finished is None else _moment(row.finished),
+        progress=row.progress,
+        seconds_left=row.seconds_left,
+        error=row.error,
+        verdict_kind=row.verdict_kind,
+        sentence=row.sentence,
+        cancelling=row.cancel,
+    )
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _cursor(number: int) -> str:
+    return base64.urlsafe_b64encode(number.to_bytes(8)).decode().rstrip("=")
+
+
+def _read_cursor(text: str) -> int:
+    try:
+        content = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        content = b""
+    if len(content) != 8 or content[0] >= 0x80:  # more than a column can hold
+        raise BadCursor(f"after={text!r} is no cursor: use the one that the page before gave")
+    return int.from_bytes(content)

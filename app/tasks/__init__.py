@@ -1,0 +1,1 @@
+"""What a task computes: the only package of app that imports torch."""

@@ -1,0 +1,149 @@
+"""What the tasks of one experiment share in a process: data, network, minima, curves, planes and the evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from valleyscope.app.experiments.experiment_writer import WORK
+from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.tasks.torch_device import SMALLEST_BLOCK, retry_smaller_blocks, torch_device
+from valleyscope.landscape import Bezier, Plane, PolyChain, flatten
+from valleyscope.landscape.evaluation.evaluator import Evaluator
+from valleyscope.landscape.geometry.curves import Curve
+from valleyscope.training import Dataset, build_model, load_dataset
+from valleyscope.training.checkpoints import Checkpoint, load_checkpoint, read_checkpoint
+
+T = TypeVar("T")
+
+
+@lru_cache(maxsize=2)
+def dataset(name: str, root: Path | None) -> Dataset:
+    """A data set, kept in memory for the next task."""
+    return load_dataset(name, root=root, device=torch_device())
+
+
+class TaskContext:
+    """One experiment as its tasks see it; everything is read once and kept."""
+
+    def __init__(self, spec: Spec, directory: Path, data_root: Path | None, checkpoints: Mapping[str, Path]) -> None:
+        self.spec = spec
+        self.directory = directory
+        self.work = directory / WORK
+        self.data_root = data_root
+        self.checkpoints = checkpoints
+        self._vectors: dict[str, Tensor] = {}
+        self._curves: dict[str, Curve] = {}
+        self._planes: dict[str, Plane] = {}
+        self._evaluator: Evaluator | None = None
+
+    @property
+    def data(self) -> Dataset:
+        return dataset(self.spec.dataset, self.data_root)
+
+    def network(self, seed: int = 0) -> nn.Module:
+        """A network of the spec's architecture, freshly initialised, in the memory of the machine."""
+        return build_model(self.spec.model.model_dump(), self.data, seed=seed)
+
+    def network_to_run(self, seed: int = 0) -> nn.Module:
+        """The same on the device."""
+        return self.network(seed).to(torch_device())
+
+    def splits(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """The samples that surfaces and profiles are measured on."""
+        return {
+            name: (x[: self.spec.samples], y[: self.spec.samples])
+            for name, (x, y) in self.data.splits.items()
+            if name in self.spec.splits
+        }
+
+    def checkpoint(self, minimum: str) -> Checkpoint:
+        return read_checkpoint(self.directory / f"{minimum}.safetensors")
+
+    def minimum(self, name: str) -> Tensor:
+        """The weights of a minimum as a flat vector."""
+        if name not in self._vectors:
+            model = self.network()
+            load_checkpoint(self.directory / f"{name}.safetensors", model)
+            self._vectors[name] = flatten(model)
+        return self._vectors[name]
+
+    def curve(self, name: str) -> Curve:
+        """A fitted curve."""
+        if name not in self._curves:
+            points = load_file(self.curve_file(name))["points"]
+            kind = Bezier if self.spec.all_curves[name].kind == "bezier" else PolyChain
+            self._curves[name] = kind(points)
+        return self._curves[name]
+
+    def minimum_file(self, name: str) -> Path:
+        return self.directory / f"{name}.safetensors"
+
+    def curve_file(self, name: str) -> Path:
+        return self.work / f"curve-{name}.safetensors"
+
+    def path_file(self, name: str) -> Path:
+        return self.work / f"path-{name}.npz"
+
+    def sharpness_file(self, minimum: str) -> Path:
+        return self.work / f"sharpness-{minimum}.json"
+
+    def points(self) -> dict[str, Tensor]:
+        """All named points that there are: minima, and the bends of curves."""
+        named = {name: self.minimum(name) for name in self.spec.minima if self.minimum_file(name).is_file()}
+        for name in self.spec.all_curves:
+            if self.curve_file(name).is_file():
+                named |= dict(zip(self.spec.bends(name), self.curve(name).points[1:-1], strict=True))
+        return named
+
+    def snapshots(self, minimum: str) -> Tensor:
+        """The weights along a training run, one row each, oldest first."""
+        model = self.network()
+        rows = []
+        for path in sorted((self.work / minimum).glob("snapshot-*.safetensors")):
+            load_checkpoint(path, model)
+            rows.append(flatten(model).clone())
+        return torch.stack(rows)
+
+    def plane(self, name: str) -> Plane:
+        if name not in self._planes:
+            spec = self.spec.all_planes[name]
+            if spec.through is not None:
+                named = self.points()
+                a, b, c = (named[point] for point in spec.through)
+                self._planes[name] = Plane.through(a, b, c, names=spec.through, complete=spec.complete, seed=spec.seed)
+            elif spec.around is not None:
+                self._planes[name] = Plane.around(
+                    self.minimum(spec.around), self.network(), seed=spec.seed, name=spec.around
+                )
+            else:
+                assert spec.trajectory is not None
+                self._planes[name] = Plane.principal(self.snapshots(spec.trajectory))
+        return self._planes[name]
+
+    def evaluate(self, action: Callable[[Evaluator], T]) -> T:
+        """Do something with the evaluator; one that takes fewer samples at a time, where memory is full."""
+
+        def attempt(block: int | None) -> T:
+            if self._evaluator is None or (block is not None and block < self._evaluator.block):
+                self._evaluator = None  # its memory is needed for the next
+                model = self._reference().to(torch_device())
+                self._evaluator = Evaluator(model, self.splits(), batch_norm=self.spec.batch_norm, block=block)
+            return action(self._evaluator)
+
+        return retry_smaller_blocks(
+            attempt, lambda: SMALLEST_BLOCK if self._evaluator is None else self._evaluator.block
+        )
+
+    def _reference(self) -> nn.Module:
+        """The network whose buffers count where BatchNorm statistics are `frozen`: the first minimum's."""
+        model = self.network()
+        if self.spec.batch_norm == "frozen":
+            load_checkpoint(self.directory / f"{next(iter(self.spec.minima))}.safetensors", model)
+        return model

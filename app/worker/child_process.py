@@ -1,0 +1,216 @@
+"""A warm child process that runs tasks: torch, data set and network stay loaded in it between tasks.
+
+Torch lives only in children, so that a parent stays responsive, can cancel at once by killing the child, and
+survives whatever a task does to its process.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from valleyscope.app import log_config
+from valleyscope.app.devices import environment_of
+from valleyscope.app.experiments.plan import Task
+from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.experiments.task_results import Result
+from valleyscope.app.tasks.failures import FULL, Fault, disk_fault
+
+_SPAWN = multiprocessing.get_context("spawn")
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A task of an experiment in its directory; `checkpoints` are the files of minima that are not trained."""
+
+    task: Task
+    spec: Spec
+    directory: Path
+    data_root: Path | None
+    checkpoints: Mapping[str, Path]
+
+
+@dataclass(frozen=True)
+class Advance:
+    """A task in progress: the share that is done, and details for people (epoch metrics, a warning)."""
+
+    share: float
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Finished:
+    result: Result
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A task that raised: the message is for people, the traceback for the log.
+
+    With a `fault` it is not the task that is to blame, as far as the error tells.
+    """
+
+    message: str
+    kind: str
+    traceback: str
+    fault: Fault | None = None
+    full: bool = False
+
+    @property
+    def reason(self) -> str:
+        """The message; errors that nobody foresaw say so little that their kind goes with it."""
+        return f"{self.kind}: {self.message}" if self.kind in _UNFORESEEN else self.message
+
+
+_UNFORESEEN = frozenset({"RuntimeError", "TypeError", "KeyError", "AttributeError", "AssertionError", "IndexError"})
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """A sign of life between other messages: a child that is stopped or stuck sends none."""
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """Asks the child to compute something tiny on its device."""
+
+
+@dataclass(frozen=True)
+class SelfTestResult:
+    """The answer: what is wrong with the device, if anything."""
+
+    trouble: str | None
+
+
+Message = Advance | Heartbeat | Finished | Failed | SelfTestResult
+HEARTBEAT_SECONDS = 2.0
+
+
+class Child:
+    """The parent's end of one child process."""
+
+    def __init__(self, device: str = "cpu", *, threads: int = 1) -> None:
+        self.connection, other = _SPAWN.Pipe()
+        self.process = _SPAWN.Process(target=_serve, args=(other, threads, device, log_config.style), daemon=True)
+        self.process.start()
+        other.close()
+
+    def start(self, assignment: Assignment) -> None:
+        self.connection.send(assignment)
+
+    def self_test(self) -> None:
+        """Ask for a proof that the device works; the child answers with Proven."""
+        self.connection.send(SelfTest())
+
+    def cancel(self) -> None:
+        """Ask the running task to save its state and stop."""
+        with suppress(OSError):
+            self.connection.send("cancel")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+    def close(self, patience: float = 5.0) -> None:
+        """End an idle child: it leaves when its pipe closes."""
+        self.connection.close()
+        self.process.join(patience)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def _serve(connection: Connection, threads: int, device: str, style: log_config.Style | None) -> None:
+    """The child: takes assignments until its parent is gone, and logs as that does."""
+    if style is not None:
+        log_config.start_logging(style)
+    os.environ.update(environment_of(device))  # before torch starts, which looks at it once
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    sending = threading.Lock()
+    busy = threading.Event()
+    busy.set()  # with loading libraries, which may take long
+
+    def send(message: Message) -> None:
+        with sending:
+            connection.send(message)
+
+    def beat() -> None:
+        with suppress(OSError):
+            while busy.wait():
+                send(Heartbeat())
+                time.sleep(HEARTBEAT_SECONDS)
+
+    threading.Thread(target=beat, name="beat", daemon=True).start()
+    import torch
+
+    from valleyscope.app.tasks.tasks import run_task
+    from valleyscope.app.tasks.torch_device import self_test_device, set_device
+
+    torch.set_num_threads(threads)
+    set_device(device)
+    inbox = _Inbox(connection)
+    while True:
+        busy.clear()
+        wanted = inbox.take()
+        busy.set()
+        try:
+            if isinstance(wanted, SelfTest):
+                self_test_device()
+                send(SelfTestResult(None))
+                continue
+            result = run_task(wanted, lambda share, details: send(Advance(share, details)), inbox.cancelled.is_set)
+            send(Finished(result))
+        except Exception as error:  # a task may fail in any way; the parent decides what that means
+            send(SelfTestResult(str(error)) if isinstance(wanted, SelfTest) else _failed(error))
+
+
+def _failed(error: Exception) -> Failed:
+    from valleyscope.app.tasks.torch_device import device_fault
+
+    device, disk = device_fault(error), disk_fault(error)
+    fault: Fault | None = "device" if device is not None else "disk" if disk is not None else None
+    told = device or disk or error  # others wrap what a device or a disk says in words of their own
+    kind = type(told).__name__
+    full = disk is not None and disk.errno in FULL
+    return Failed(str(told) or kind, kind, traceback.format_exc(), fault, full)
+
+
+class _Inbox:
+    """Reads the pipe in a thread, so that a cancel, or the parent's death, is noticed while a task computes."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.cancelled = threading.Event()
+        self._connection = connection
+        self._waiting: list[Assignment | SelfTest] = []
+        self._arrived = threading.Condition()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def take(self) -> Assignment | SelfTest:
+        with self._arrived:
+            self._arrived.wait_for(lambda: bool(self._waiting))
+            self.cancelled.clear()
+            return self._waiting.pop(0)
+
+    def _read(self) -> None:
+        while True:
+            try:
+                message = self._connection.recv()
+            except (EOFError, OSError):
+                os._exit(0)  # the parent is gone: nobody wants the result
+            if isinstance(message, Assignment | SelfTest):
+                with self._arrived:
+                    self._waiting.append(message)
+                    self._arrived.notify()
+            else:
+                self.cancelled.set()

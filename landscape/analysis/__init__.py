@@ -1,0 +1,1 @@
+"""Surfaces, profiles, barriers, sharpness and the verdict."""

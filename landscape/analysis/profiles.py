@@ -1,0 +1,125 @@
+"""Loss and error along a path through weight space, and the numbers that sum them up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from valleyscope.landscape.analysis.barriers import barrier
+from valleyscope.landscape.cancellation import CancelCheck
+from valleyscope.landscape.evaluation.accumulators import Values
+from valleyscope.landscape.evaluation.evaluator import BatchNorm, Evaluator, Progress
+from valleyscope.landscape.evaluation.splits import Data
+from valleyscope.landscape.geometry.curves import Curve, line
+from valleyscope.landscape.geometry.vectors import dimension
+
+__all__ = ["PathSummary", "Profile", "Summary", "along", "barrier", "line"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A value along a path: smallest, largest, mean over t, and mean over arc length."""
+
+    min: float
+    max: float
+    mean: float
+    integral: float
+
+
+@dataclass(frozen=True)
+class PathSummary:
+    """Loss and error along a path in numbers, and the barrier of the loss."""
+
+    loss: Summary
+    error: Summary
+    barrier: float
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """Values at points of a path: ``t``, ``arc`` (length from the start in weight space), and loss and error by split.
+
+    ``profile["train"].loss`` and ``.error`` have one value a point, ``.samples`` the loss of every sample (points,
+    samples) where it was asked for.
+    """
+
+    kind: str
+    t: Floats
+    arc: Floats
+    splits: Mapping[str, Values]
+
+    def __getitem__(self, split: str) -> Values:
+        if split not in self.splits:
+            raise KeyError(f"the profile has no split {split!r}; it has {', '.join(map(repr, self.splits))}")
+        return self.splits[split]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.splits)
+
+    def reversed(self) -> Profile:
+        """The same path from its end to its start."""
+        splits = {name: values.reversed() for name, values in self.splits.items()}
+        return Profile(self.kind, 1.0 - self.t[::-1], self.arc[-1] - self.arc[::-1], splits)
+
+    def summary(self, split: str = "train") -> PathSummary:
+        """Smallest, largest, mean and arc-length mean of loss and error, and the barrier."""
+        values = self[split]
+        return PathSummary(
+            loss=_summary(values.loss, self.arc), error=_summary(values.error, self.arc), barrier=barrier(values.loss)
+        )
+
+
+def along(
+    model: nn.Module,
+    path: Curve,
+    data: Data | None = None,
+    points: int = 61,
+    *,
+    samples: bool = False,
+    batch_norm: BatchNorm = "population",
+    evaluator: Evaluator | None = None,
+    progress: Progress | None = None,
+    cancelled: CancelCheck | None = None,
+) -> Profile:
+    """Loss and error at equally spaced t along a curve or line, over all samples of every split.
+
+    ``data`` maps names of splits to (x, y), or is one pair, then called ``train``. An ``evaluator`` that holds the data
+    already may be given instead. ``samples`` keeps every sample's loss, which the verdict's intervals need.
+    """
+    if points < 3:
+        raise ValueError(f"points is {points}; a profile needs its two ends and at least one point between them")
+    size = dimension(model)
+    if path.points.shape[1] != size:
+        raise ValueError(
+            f"the path has points of {path.points.shape[1]} weights, but {type(model).__name__} has {size}: "
+            "it belongs to another network"
+        )
+    if evaluator is None:
+        if data is None:
+            raise ValueError("data is missing: give (x, y), a mapping of splits to (x, y), or an evaluator")
+        evaluator = Evaluator(model, data, batch_norm=batch_norm)
+    t = np.linspace(0.0, 1.0, points)
+    splits = evaluator.at(path.points, path.coefficients(t), samples=samples, progress=progress, cancelled=cancelled)
+    return Profile(kind=path.kind, t=t, arc=path.arc(t), splits=splits)
+
+
+def _summary(values: Floats, arc: Floats) -> Summary:
+    return Summary(float(values.min()), float(values.max()), float(values.mean()), _arc_mean(values, arc))
+
+
+def _arc_mean(values: Floats, arc: Floats) -> float:
+    """Integral of the values over arc length by the trapezoidal rule, divided by the length of the path."""
+    steps = np.diff(arc)
+    length = float(steps.sum())
+    if length == 0:
+        return float(values.mean())
+    if not np.isfinite(values).all():
+        return math.inf
+    return float(((values[1:] + values[:-1]) / 2 * steps).sum() / length)

@@ -1,0 +1,109 @@
+"""Sharpness of a minimum: how much the loss rises at a given distance in random directions.
+
+Directions are filter-normalised (Li et al. 2018), so a radius of 0.1 moves every filter by a tenth of its own norm, and
+minima with weights of different scale can be compared. Filters that are exactly zero (pruned) stay zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from valleyscope.landscape.cancellation import CancelCheck, stop_if
+from valleyscope.landscape.evaluation.evaluator import BatchNorm, Evaluator, Progress
+from valleyscope.landscape.evaluation.splits import Data
+from valleyscope.landscape.geometry.random_directions import filter_normalised
+from valleyscope.landscape.geometry.vectors import Weights, as_vector
+
+DEFAULT_RADIUS = 0.25
+"""A quarter of every filter's norm: enough to leave the flat floor of a small network, and to stay finite."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sharpness:
+    """Rises of the loss above the minimum at ``weights +- radius * direction``: one row a direction, (k, 2)."""
+
+    radius: float
+    loss: float
+    rises: NDArray[np.float64]
+    seed: int
+    split: str
+
+    @property
+    def rise(self) -> float:
+        """Mean rise over directions and signs."""
+        return float(self.rises.mean())
+
+    @property
+    def highest(self) -> float:
+        """Largest rise over directions and signs."""
+        return float(self.rises.max())
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; a rise that is not finite is null."""
+        return {
+            "radius": self.radius,
+            "rise": self.rise if math.isfinite(self.rise) else None,
+            "highest": self.highest if math.isfinite(self.highest) else None,
+            "loss": self.loss if math.isfinite(self.loss) else None,
+            "directions": len(self.rises),
+            "seed": self.seed,
+            "split": self.split,
+        }
+
+
+def sharpness(
+    model: nn.Module,
+    weights: Weights,
+    data: Data | None = None,
+    radius: float = DEFAULT_RADIUS,
+    directions: int = 10,
+    seed: int = 0,
+    *,
+    split: str = "train",
+    biases: bool = False,
+    batch_norm: BatchNorm = "population",
+    evaluator: Evaluator | None = None,
+    progress: Progress | None = None,
+    cancelled: CancelCheck | None = None,
+) -> Sharpness:
+    """Rise of the loss of one split around a minimum, in seeded filter-normalised random directions of both signs.
+
+    ``radius`` is relative: the step along a direction is that share of every filter's norm. Equal seeds draw equal
+    directions, up to that scale, for every minimum of a network. ``progress`` gets directions done and in all.
+    """
+    if not (math.isfinite(radius) and radius > 0):
+        raise ValueError(f"radius is {radius}; it is a share of the filters' norms, a finite number above 0")
+    if directions < 1:
+        raise ValueError(f"directions is {directions}; give 1 or more")
+    centre = as_vector(model, weights)
+    if evaluator is None:
+        if data is None:
+            raise ValueError("data is missing: give (x, y), a mapping of splits to (x, y), or an evaluator")
+        given = data if isinstance(data, Mapping) else {split: data}
+        if split not in given:
+            raise ValueError(f"split is {split!r}; the data has {', '.join(map(repr, given))}")
+        evaluator = Evaluator(model, {split: given[split]} if split == "train" else given, batch_norm=batch_norm)
+    generator = torch.Generator().manual_seed(seed)
+    both_signs = np.array([[1.0, 0.0], [1.0, radius], [1.0, -radius]])
+    losses: list[NDArray[np.float64]] = []
+    for index in range(directions):
+        stop_if(cancelled)
+        direction = filter_normalised(model, centre, generator, biases=biases).to(centre)
+        basis = torch.stack([centre, direction])
+        # The centre is evaluated once, with the first direction.
+        found = evaluator.at(basis, both_signs[min(index, 1) :], splits=[split], cancelled=cancelled)[split].loss
+        losses.append(found)
+        if progress is not None:
+            progress(index + 1, directions)
+    loss = float(losses[0][0])
+    with np.errstate(invalid="ignore"):
+        rises = np.stack([found[-2:] for found in losses]) - loss
+    return Sharpness(radius, loss, np.nan_to_num(rises, nan=math.inf, posinf=math.inf), seed, split)

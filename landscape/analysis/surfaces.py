@@ -1,0 +1,145 @@
+"""Surfaces: loss and error on the grid of a plane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from valleyscope.landscape.cancellation import CancelCheck
+from valleyscope.landscape.evaluation.accumulators import Values
+from valleyscope.landscape.evaluation.evaluator import BatchNorm, Evaluator, Progress
+from valleyscope.landscape.evaluation.splits import Data
+from valleyscope.landscape.geometry.grid_axes import SMALLEST_RESOLUTION
+from valleyscope.landscape.geometry.planes import Coordinates, Plane
+from valleyscope.landscape.geometry.tiles import Tile, tiles
+from valleyscope.landscape.storage.records import Grid
+
+Floats = NDArray[np.float64]
+
+LARGEST_RESOLUTION = 401
+"""Grid points along an axis that ``surface`` accepts unless told otherwise: 160 801 points in all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """Values on a grid: ``surface["train"].loss`` and ``.error`` have shape (len(y), len(x)), a row for each y."""
+
+    x: Floats
+    y: Floats
+    splits: Mapping[str, Grid]
+
+    def __getitem__(self, split: str) -> Grid:
+        if split not in self.splits:
+            raise KeyError(f"the surface has no split {split!r}; it has {', '.join(map(repr, self.splits))}")
+        return self.splits[split]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.splits)
+
+
+def surface(
+    model: nn.Module,
+    plane: Plane,
+    data: Data | None = None,
+    resolution: int | tuple[int, int] = 41,
+    *,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    range: tuple[Coordinates, Coordinates] | None = None,
+    margin: float = 0.2,
+    splits: Sequence[str] | None = None,
+    batch_norm: BatchNorm = "population",
+    evaluator: Evaluator | None = None,
+    tile_size: int | None = None,
+    largest_resolution: int = LARGEST_RESOLUTION,
+    progress: Progress | None = None,
+    cancelled: CancelCheck | None = None,
+) -> Surface:
+    """Mean cross-entropy and error rate at every point of a plane's grid, over all samples of every split.
+
+    The grid lines are those of ``plane.axes(resolution, margin=..., range=...)``, or ``x`` and ``y`` where given.
+    ``data`` maps names of splits to (x, y); an ``evaluator`` that holds the data already may be given instead. Values
+    do not depend on ``tile_size``, the number of points that are computed together (default: all).
+    """
+    columns, rows = _axes(plane, resolution, x, y, range, margin, largest_resolution)
+    if evaluator is None:
+        if data is None:
+            raise ValueError("data is missing: give (x, y), a mapping of splits to (x, y), or an evaluator")
+        evaluator = Evaluator(model, data, batch_norm=batch_norm)
+    names = list(evaluator.splits if splits is None else splits)
+    shape = (len(rows), len(columns))
+    grids = {name: Grid(np.full(shape, np.nan), np.full(shape, np.nan)) for name in names}
+    points = len(rows) * len(columns)
+    basis, done = plane.basis, 0
+    for tile in tiles(*shape, tile_size or points):
+        share = None if progress is None else _Share(progress, done, len(tile), points)
+        found = evaluate_tile(evaluator, basis, columns, rows, tile, splits=names, progress=share, cancelled=cancelled)
+        for name, values in found.items():
+            grids[name].loss[tile.rows, tile.columns] = values.loss
+            grids[name].error[tile.rows, tile.columns] = values.error
+        done += len(tile)
+    return Surface(columns, rows, grids)
+
+
+def evaluate_tile(
+    evaluator: Evaluator,
+    plane: Plane | Tensor,
+    x: Floats,
+    y: Floats,
+    tile: Tile,
+    *,
+    splits: Sequence[str] | None = None,
+    progress: Progress | None = None,
+    cancelled: CancelCheck | None = None,
+) -> dict[str, Values]:
+    """Values at the points of a tile, in its order; ``plane`` is a plane or its basis (origin, u, v)."""
+    basis = plane.basis if isinstance(plane, Plane) else plane
+    coefficients = np.stack([np.ones(len(tile)), x[tile.columns], y[tile.rows]], axis=1)
+    return evaluator.at(basis, coefficients, splits=splits, progress=progress, cancelled=cancelled)
+
+
+class _Share:
+    """Progress of a tile as progress of the surface, in points."""
+
+    def __init__(self, progress: Progress, before: int, points: int, total: int) -> None:
+        self._progress = progress
+        self._before = before
+        self._points = points
+        self._total = total
+
+    def __call__(self, done: int, whole: int) -> object:
+        return self._progress(self._before + self._points * done // whole, self._total)
+
+
+def _axes(
+    plane: Plane,
+    resolution: int | tuple[int, int],
+    x: ArrayLike | None,
+    y: ArrayLike | None,
+    range: tuple[Coordinates, Coordinates] | None,
+    margin: float,
+    largest: int,
+) -> tuple[Floats, Floats]:
+    """Grid lines from what was given, refused where they are too few, too many or not finite."""
+    if (x is None) != (y is None):
+        raise ValueError("only one of x and y is given; give the grid lines of both axes, or of none")
+    if x is None or y is None:
+        sides = resolution if isinstance(resolution, tuple | list) else (resolution,)
+        if any(isinstance(side, int) and side > largest for side in sides):
+            raise ValueError(
+                f"resolution is {resolution}; at most {largest} points a side are computed: "
+                "lower it, or raise largest_resolution"
+            )
+        return plane.axes(resolution, margin=margin, range=range)
+    axes = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    for name, lines in zip("xy", axes, strict=True):
+        if lines.ndim != 1 or not SMALLEST_RESOLUTION <= len(lines) <= largest or not np.isfinite(lines).all():
+            raise ValueError(
+                f"{name} has shape {lines.shape}; give {SMALLEST_RESOLUTION} to {largest} finite coordinates of grid "
+                "lines, or raise largest_resolution"
+            )
+    return axes

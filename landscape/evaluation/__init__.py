@@ -1,0 +1,1 @@
+"""Loss and error at many points, fast."""

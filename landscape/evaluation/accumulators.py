@@ -1,0 +1,73 @@
+"""Sums of losses and errors over blocks of samples, at many points: float64, and never NaN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from valleyscope.landscape.evaluation.splits import Split
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Mean loss in nats and error rate in [0, 1] at every point, shape (n,).
+
+    ``samples`` has the loss of every sample at every point, shape (n, N), where it was asked for. ``guessing`` is the
+    loss of always predicting the frequencies of the classes.
+    """
+
+    loss: NDArray[np.float64]
+    error: NDArray[np.float64]
+    samples: NDArray[np.float32] | None = None
+    guessing: float | None = None
+
+    def reversed(self) -> Values:
+        """The same with the last point first."""
+        samples = None if self.samples is None else self.samples[::-1]
+        return replace(self, loss=self.loss[::-1], error=self.error[::-1], samples=samples)
+
+
+class LossAccumulator:
+    """What was found so far for one split at a number of points; with ``samples``, for every sample of it."""
+
+    def __init__(self, split: Split, points: int, *, samples: bool) -> None:
+        self.split = split
+        self._loss = torch.zeros(points, dtype=torch.float64, device=split.y.device)
+        self._wrong = torch.zeros(points, dtype=torch.float64, device=split.y.device)
+        self._samples = np.empty((points, len(split)), dtype=np.float32) if samples else None
+
+    def add(self, first: int, part: slice, logits: Tensor) -> None:
+        """Enter the logits (points, samples, classes) of a block at the points from number ``first`` on.
+
+        With the same blocks in the same order, the sums of a point do not depend on the points beside it.
+        """
+        points, block, classes = logits.shape
+        losses, wrong = cross_entropy(logits.reshape(-1, classes), self.split.y[part].repeat(points))
+        # One reduction a point: a reduction of the matrix may add up in another order when it has more rows.
+        for point, (loss, misses) in enumerate(zip(losses.view(-1, block), wrong.view(-1, block), strict=True), first):
+            self._loss[point] += loss.sum()
+            self._wrong[point] += misses.sum()
+        if self._samples is not None:
+            self._samples[first : first + points, part] = losses.view(-1, block).cpu().numpy()
+
+    def values(self) -> Values:
+        """Means over all samples of the split."""
+        loss, error = ((total / len(self.split)).cpu().numpy() for total in (self._loss, self._wrong))
+        return Values(loss, error, self._samples, self.split.guessing)
+
+
+def cross_entropy(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Loss of every sample in float64, and whether its class is wrong.
+
+    The loss of a sample that is right by a margin m is about exp(-m); in float32 it would be lost below 1e-7. A sample
+    whose logits are not all finite has an infinite loss and is wrong.
+    """
+    precise = logits.to(torch.float64)
+    chances = torch.log_softmax(precise, dim=1)
+    losses = chances.gather(1, labels.unsqueeze(1)).squeeze(1).neg_()
+    broken = ~torch.isfinite(precise.sum(dim=1))
+    return losses.masked_fill_(broken, torch.inf), (logits.argmax(dim=1) != labels).logical_or_(broken)

@@ -1,0 +1,147 @@
+"""The numbers of a landscape as CSV: full precision, one table a file.
+
+An overflow is written as ``inf``; a value that was not computed or not recorded is an empty cell.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from valleyscope.landscape.storage.atomic_write import write_atomically
+from valleyscope.landscape.storage.landscape_file import Landscape
+from valleyscope.landscape.storage.records import Floats, Grid, PathValues
+
+Row = Sequence[Any]
+
+
+def write_spreadsheets(landscape: Landscape, directory: Path) -> list[Path]:
+    """Write every table that has rows."""
+    tables: dict[str, Iterable[Row]] = {
+        "surface.csv": _surface(landscape),
+        "points.csv": _points(landscape),
+        "tracks.csv": _tracks(landscape),
+        "paths.csv": _paths(landscape),
+        "minima.csv": _minima(landscape),
+        "training.csv": _training(landscape),
+        "layers.csv": _layers(landscape),
+    }
+    written = []
+    for name, rows in tables.items():
+        heading, *body = rows
+        if body:
+            path = directory / name
+            with write_atomically(path) as file:
+                file.write(_encoded([heading, *body]))
+            written.append(path)
+    return written
+
+
+def surface_chunks(landscape: Landscape, rows: int = 2000) -> Iterator[bytes]:
+    """The bytes of surface.csv in pieces of so many rows, for those who send it while it is made."""
+    table = _surface(landscape)
+    while chunk := list(islice(table, rows)):
+        yield _encoded(chunk)
+
+
+def _surface(landscape: Landscape) -> Iterator[Row]:
+    columns = _columns(plane.splits for plane in landscape.planes.values())
+    yield ["plane", "x", "y", "done", *columns]
+    for plane in landscape.planes.values():
+        series = _series(plane.splits, columns)
+        flat = [None if values is None else values.ravel().tolist() for values in series]
+        x, y, done = plane.x.tolist(), plane.y.tolist(), plane.done.ravel().tolist()
+        for index, known in enumerate(done):
+            row, column = divmod(index, len(x))
+            values = [None if cells is None else cells[index] for cells in flat]
+            yield [plane.name, x[column], y[row], int(known), *values]
+
+
+def _points(landscape: Landscape) -> Iterator[Row]:
+    yield ["plane", "point", "x", "y", "distance"]
+    for plane in landscape.planes.values():
+        for name, (x, y) in plane.points.items():
+            yield [plane.name, name, x, y, plane.distances.get(name)]
+
+
+def _tracks(landscape: Landscape) -> Iterator[Row]:
+    yield ["plane", "path", "index", "x", "y"]
+    for plane in landscape.planes.values():
+        for name, places in plane.paths.items():
+            for index, (x, y) in enumerate(places.tolist()):
+                yield [plane.name, name, index, x, y]
+
+
+def _paths(landscape: Landscape) -> Iterator[Row]:
+    paths = [*landscape.curves.values(), *landscape.lines.values()]
+    columns = _columns(path.splits for path in paths)
+    yield ["path", "kind", "start", "end", "t", "arc", *columns]
+    for path in paths:
+        series = [None if values is None else values.tolist() for values in _series(path.splits, columns)]
+        for index, (t, arc) in enumerate(zip(path.t.tolist(), path.arc.tolist(), strict=True)):
+            values = [None if cells is None else cells[index] for cells in series]
+            yield [path.name, path.kind, path.start, path.end, t, arc, *values]
+
+
+def _minima(landscape: Landscape) -> Iterator[Row]:
+    columns = list(dict.fromkeys(name for minimum in landscape.minima.values() for name in minimum.final))
+    yield ["minimum", "optimizer", *columns]
+    for minimum in landscape.minima.values():
+        yield [minimum.name, minimum.optimizer, *(minimum.final.get(name) for name in columns)]
+
+
+def _training(landscape: Landscape) -> Iterator[Row]:
+    columns = list(dict.fromkeys(name for minimum in landscape.minima.values() for name in minimum.epochs))
+    yield ["minimum", *columns]
+    for minimum in landscape.minima.values():
+        length = max((len(values) for values in minimum.epochs.values()), default=0)
+        for index in range(length):
+            yield [
+                minimum.name,
+                *(float(minimum.epochs[name][index]) if name in minimum.epochs else None for name in columns),
+            ]
+
+
+def _layers(landscape: Landscape) -> Iterator[Row]:
+    yield ["minimum", "layer", "groups", "zero_groups", "parameters", "zero_parameters"]
+    for minimum in landscape.minima.values():
+        for layer in minimum.layers:
+            yield [
+                minimum.name,
+                layer.name,
+                layer.groups,
+                layer.zero_groups,
+                layer.parameters,
+                layer.zero_parameters,
+            ]
+
+
+def _columns(records: Iterable[Mapping[str, Grid] | Mapping[str, PathValues]]) -> list[str]:
+    splits = dict.fromkeys(split for record in records for split in record)
+    return [f"{split}_{quantity}" for split in splits for quantity in ("loss", "error")]
+
+
+def _series(splits: Mapping[str, Grid] | Mapping[str, PathValues], columns: Iterable[str]) -> list[Floats | None]:
+    there = {
+        f"{split}_{quantity}": values[quantity] for split, values in splits.items() for quantity in ("loss", "error")
+    }
+    return [there.get(column) for column in columns]
+
+
+def _encoded(rows: Iterable[Row]) -> bytes:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
+    return buffer.getvalue().encode()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, float):
+        # repr is the shortest text that reads back as the same number
+        return "" if math.isnan(value) else repr(value)
+    # A spreadsheet would run a cell that opens like a formula.
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value

@@ -1,0 +1,1 @@
+"""Fitting curves between minima."""

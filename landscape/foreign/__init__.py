@@ -1,5 +1,0 @@
-"""Files of other tools as landscapes: dnn-mode-connectivity (Garipov et al.) and loss-landscape (Li et al.)."""
-
-from landscape.foreign.importing import NotImportable, import_file
-
-__all__ = ["NotImportable", "import_file"]

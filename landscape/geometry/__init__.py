@@ -1,0 +1,1 @@
+"""Vectors, curves, planes and grids in weight space."""

@@ -1,0 +1,1 @@
+"""Networks as they are evaluated: parameters, BatchNorm, traced graphs."""

@@ -1,0 +1,242 @@
+"""Statistics of BatchNorm layers at points of weight space, where no training has left any.
+
+``Population`` is the default: at every layer the mean and biased variance over all training samples, the layers before
+it already normalised with theirs. This is what one batch of the whole training set would give, and it depends on the
+weights and the data alone. ``Running`` is the way of Garipov et al. (2018): averages over batches of one pass in
+training mode, which depend on the batch size and the order of the samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor, fx, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from valleyscope.landscape.network.batchnorm_layers import (
+    Normalise,
+    by_itself,
+    check_accepts_statistics,
+    is_plain,
+    plain,
+)
+from valleyscope.landscape.network.call_recorder import CallRecord
+from valleyscope.landscape.network.fx_graph import InterruptedGraph, module_of
+from valleyscope.landscape.network.memory_limit import machine_memory
+from valleyscope.landscape.network.running_moments import Moments
+
+# A network that sees all samples at once holds its largest output, about this many times.
+_SEVERAL = 4
+
+Advance = Callable[[float], None]
+"""Told of every so many samples that are done; it may raise to stop the work."""
+
+
+def batch_norms(network: nn.Module) -> dict[str, _BatchNorm]:
+    """The BatchNorm layers of a network by name."""
+    return {name: layer for name, layer in network.named_modules() if isinstance(layer, _BatchNorm)}
+
+
+def check_running_averages(layers: Mapping[str, _BatchNorm], wanted: str) -> None:
+    """Raise an error that names the first layer which keeps no running averages."""
+    for name, layer in layers.items():
+        if layer.running_mean is None:
+            raise ValueError(
+                f"BatchNorm layer {name!r} keeps no running averages, which batch_norm={wanted!r} needs; "
+                "use batch_norm='population'"
+            )
+
+
+def check_not_compiled(network: nn.Module, wanted: str) -> None:
+    """Raise an error that names the first BatchNorm layer in TorchScript, where it can be given no statistics."""
+    for name, module in network.named_modules():
+        buffers = {key for key, _ in module.named_buffers(recurse=False)}
+        if isinstance(module, torch.jit.ScriptModule) and {"running_mean", "running_var"} <= buffers:
+            raise ValueError(
+                f"layer {name!r} is BatchNorm in TorchScript, whose statistics cannot be recomputed, and batch_norm is "
+                f"{wanted!r}; give the network before it was scripted, or use batch_norm='frozen'"
+            )
+
+
+class Population:
+    """Population statistics of the BatchNorm layers of a network, which it makes its layers use.
+
+    A network that can be traced is run layer by layer over blocks: every block stops at a BatchNorm layer until all
+    have arrived there. Any other network sees all samples at once.
+    """
+
+    def __init__(self, network: nn.Module, example: Tensor, trial: CallRecord) -> None:
+        self._network = network
+        self._device = example.device
+        self._statistics: list[Normalise] = []
+        self._calls = 0
+        self._measuring = False
+        self._layers: list[_BatchNorm] = []
+        self._graph: InterruptedGraph | None = None
+        layers = batch_norms(network)
+        self._own = {layer: layer.forward for layer in layers.values() if not is_plain(layer)}
+        for name, x in _inputs(network, {name: layers[name] for name in layers if layers[name] in self._own}, example):
+            check_accepts_statistics(name, layers[name], x)
+        stops = _calls(network)
+        if isinstance(network, fx.GraphModule) and set(stops.values()) == set(layers.values()):
+            self._layers = list(stops.values())
+            self._graph = InterruptedGraph(network, stops)
+            self.bytes_a_sample = _held(self._graph, example) // len(example)
+        else:
+            self.bytes_a_sample = _SEVERAL * trial.largest_output
+        for layer in layers.values():
+            layer.forward = partial(self._forward, layer)  # type: ignore[method-assign]
+
+    def refuse_beyond(self, limit: int | None, samples: int) -> None:
+        """Raise an error that says how many samples fit, when the statistics of so many need more memory."""
+        allowed = limit if limit is not None else _memory(self._device) // 2
+        if samples * self.bytes_a_sample > allowed:
+            raise ValueError(
+                f"population statistics of BatchNorm over {samples} samples need "
+                f"{samples * self.bytes_a_sample / 1e9:.1f} GB, more than memory_limit={allowed / 1e9:.1f} GB: use "
+                f"statistics_samples={allowed // self.bytes_a_sample} or fewer, batch_norm='running', or a higher limit"
+            )
+
+    @torch.inference_mode()
+    def measure(self, blocks: Sequence[Callable[[], Tensor]], advance: Advance) -> list[Tensor]:
+        """Take the statistics from samples, given as blocks to be fetched, and return the network's output for each."""
+        self._statistics = []
+        if self._graph is None:
+            return self._measure_at_once([fetch() for fetch in blocks], advance)
+        runs = []
+        moments = Moments()
+        for fetch in blocks:
+            run = self._graph.start(fetch())
+            if run.resume():
+                moments.add(run.input)
+            runs.append(run)
+        for place, layer in enumerate(self._layers):
+            normalise = self._take(layer, moments, runs[0].input.dtype)
+            moments = Moments()
+            for run in runs:
+                size = len(run.input)
+                self._calls = place
+                # A layer with hooks or a forward pass of its own is called, and ends up in ``_forward``.
+                if run.resume(run.result() if layer in self._own else normalise(run.input)):
+                    moments.add(run.input)
+                advance(size / len(self._layers))
+        return [run.output for run in runs]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The output of the network with the statistics taken last."""
+        self._calls = 0
+        output: Tensor = self._network(x)
+        return output
+
+    def _measure_at_once(self, blocks: list[Tensor], advance: Advance) -> list[Tensor]:
+        self._measuring = True
+        try:
+            output: Tensor = self._network(torch.cat(blocks))
+        finally:
+            self._measuring = False
+        advance(len(output))
+        return list(output.split([len(block) for block in blocks]))  # type: ignore[no-untyped-call]
+
+    def _take(self, layer: _BatchNorm, moments: Moments, dtype: torch.dtype) -> Normalise:
+        """Keep the statistics of the next call of a layer."""
+        own = self._own.get(layer)
+        normalise = plain(layer, moments, dtype) if own is None else by_itself(layer, own, moments, dtype)
+        self._statistics.append(normalise)
+        return normalise
+
+    def _forward(self, layer: _BatchNorm, x: Tensor, *arguments: object, **options: object) -> Tensor:
+        """Forward pass of a BatchNorm layer: with statistics of its input, or with the next ones taken before."""
+        if self._measuring:
+            moments = Moments()
+            moments.add(x)
+            return self._take(layer, moments, x.dtype)(x, *arguments, **options)
+        if self._calls == len(self._statistics):
+            raise ValueError(
+                "the network calls BatchNorm layers more often for some data than for others, so population statistics "
+                "do not fit; use batch_norm='running' or 'frozen'"
+            )
+        self._calls += 1
+        return self._statistics[self._calls - 1](x, *arguments, **options)
+
+
+class Running:
+    """Running averages over batches in training mode: momentum b / (n + b) after n samples, for a batch of b.
+
+    Variances are averages of the batches' unbiased ones, as PyTorch keeps them. Only BatchNorm layers are put in
+    training mode: dropout stays off, so that the same weights always give the same values.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        self._network = network
+        self._layers = list(batch_norms(network).values())
+
+    @torch.inference_mode()
+    def measure(self, batches: Sequence[Callable[[], Tensor]], advance: Advance) -> list[Tensor]:
+        """Average over batches, given as blocks to be fetched; returns no outputs, since the averages come after."""
+        seen = 0
+        for layer in self._layers:
+            layer.reset_running_stats()
+            layer.train()
+        try:
+            for fetch in batches:
+                x = fetch()
+                for layer in self._layers:
+                    layer.momentum = len(x) / (seen + len(x))
+                self._network(x)
+                seen += len(x)
+                advance(len(x))
+        finally:
+            for layer in self._layers:
+                layer.eval()
+        return []
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The output of the network with the averages taken last."""
+        output: Tensor = self._network(x)
+        return output
+
+
+def _calls(network: nn.Module) -> dict[fx.Node, _BatchNorm]:
+    """The nodes of a graph that call BatchNorm layers, in order; none for a network that could not be traced."""
+    if not isinstance(network, fx.GraphModule):
+        return {}
+    called = ((node, module_of(network, node)) for node in network.graph.nodes)
+    return {node: module for node, module in called if isinstance(module, _BatchNorm)}
+
+
+def _inputs(network: nn.Module, layers: Mapping[str, _BatchNorm], example: Tensor) -> list[tuple[str, Tensor]]:
+    """What the layers are called with when the network runs on the example."""
+    found: list[tuple[str, Tensor]] = []
+    hooks = [
+        layer.register_forward_pre_hook(lambda _, given, name=name: found.append((name, given[0])), prepend=True)
+        for name, layer in layers.items()
+    ]
+    try:
+        if hooks:
+            with torch.no_grad():
+                network(example.clone())
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found
+
+
+def _held(graph: InterruptedGraph, example: Tensor) -> int:
+    """Memory that a forward pass on the example holds while it waits at a BatchNorm layer, at most."""
+    run = graph.start(example.clone())
+    most = 0
+    with torch.no_grad():
+        going = run.resume()
+        while going:
+            most = max(most, run.live_bytes())
+            going = run.resume(run.result())
+    return most
+
+
+def _memory(device: torch.device) -> int:
+    """Memory of a device in bytes."""
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    return machine_memory()

@@ -1,0 +1,209 @@
+"""The operations of a network as a graph, for networks that can be traced; all others run as they are."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch.nn.modules import module as modules
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from valleyscope.landscape.network.channels_last import copying_method
+
+_Step = tuple[fx.Node, Callable[..., Any], tuple[fx.Node, ...]]
+"""A node, what it does with its arguments, and the values that are not needed after it."""
+
+
+def traced(network: nn.Module, x: Tensor) -> fx.GraphModule | None:
+    """The network as a graph over its own modules; None where its forward pass depends on values or cannot be traced.
+
+    The graph is believed only if it gives the same as the network on a trial input, at other weights than it was
+    traced at: what the network computed from parameters behind the tracer's back is a constant in the graph. Where the
+    network views values, the graph copies them if it must: they may lie in memory in another order than in the network.
+    """
+    try:
+        tracer = _Tracer()
+        graph = fx.GraphModule(network, tracer.trace(network))
+        _let_views_copy(graph)
+        with _elsewhere(network):
+            same = torch.equal(graph(x.clone()).nan_to_num(), network(x.clone()).nan_to_num())
+    except Exception:  # tracing runs the user's own code on symbols, which may fail in any way
+        return None
+    return graph if same else None
+
+
+class _Tracer(fx.Tracer):
+    """Keeps BatchNorm layers whole, also those of the user's own making: their statistics are asked for."""
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return isinstance(m, _BatchNorm) or super().is_leaf_module(m, module_qualified_name)
+
+
+def _let_views_copy(graph: fx.GraphModule) -> None:
+    for node in graph.graph.nodes:
+        if node.op == "call_method":
+            node.target = copying_method(str(node.target), node.args[1:], node.kwargs) or node.target
+    graph.recompile()
+
+
+@contextmanager
+def _elsewhere(network: nn.Module) -> Iterator[None]:
+    """The network at other weights for the moment, of about the same size; no gradients."""
+    parameters = list(network.parameters())
+    before = [parameter.detach().clone() for parameter in parameters]
+    with torch.no_grad():
+        try:
+            for parameter in parameters:
+                parameter.mul_(0.75).add_(parameter.abs().mean(), alpha=0.01)
+            yield
+        finally:
+            for parameter, value in zip(parameters, before, strict=True):
+                parameter.copy_(value)
+
+
+def module_of(graph: fx.GraphModule, node: fx.Node) -> nn.Module | None:
+    """The module that a node calls, if it calls one."""
+    return graph.get_submodule(str(node.target)) if node.op == "call_module" else None
+
+
+def is_altered(module: nn.Module) -> bool:
+    """Whether a module may do something else than its class: by hooks, its own or those of all modules, or because its
+    forward pass was replaced by another than ours.
+    """
+    hooks = (
+        module._forward_hooks,
+        module._forward_pre_hooks,
+        modules._global_forward_hooks,
+        modules._global_forward_pre_hooks,
+    )
+    forward = vars(module).get("forward")
+    return any(hooks) or (forward is not None and not getattr(forward, "stands_in", False))
+
+
+def is_private(parameter: nn.Parameter, network: nn.Module) -> bool:
+    """Whether nothing but the modules that hold a parameter can read it, which only a graph lets one say.
+
+    Functions may be given the parameter; hooks, and modules that are not torch's, can reach any.
+    """
+    if not isinstance(network, fx.GraphModule):
+        return False
+    for node in network.graph.nodes:
+        module = module_of(network, node)
+        if module is not None and (is_altered(module) or not type(module).__module__.startswith("torch.nn.modules.")):
+            return False
+        if node.op == "get_attr" and operator.attrgetter(str(node.target))(network) is parameter:
+            return False
+    return True
+
+
+class InterruptedGraph:
+    """A graph whose forward passes stop before each of some nodes, to be continued with the node's result from outside.
+
+    >>> graph = fx.symbolic_trace(nn.Sequential(nn.ReLU(), nn.Hardtanh()))
+    >>> run = InterruptedGraph(graph, [node for node in graph.graph.nodes if node.target == "1"]).start(torch.ones(2))
+    >>> run.resume(), run.input
+    (True, tensor([1., 1.]))
+    >>> run.resume(torch.tensor([5.0, 6.0])), run.output
+    (False, tensor([5., 6.]))
+    """
+
+    def __init__(self, graph: fx.GraphModule, stops: Iterable[fx.Node]) -> None:
+        last_use = {used: node for node in graph.graph.nodes for used in node.all_input_nodes}
+        dead: dict[fx.Node, list[fx.Node]] = {}
+        for used, node in last_use.items():
+            dead.setdefault(node, []).append(used)
+        self.steps: list[_Step] = [
+            (node, _function(graph, node), tuple(dead.get(node, ()))) for node in graph.graph.nodes
+        ]
+        self.stops = frozenset(stops)
+
+    def start(self, x: Tensor) -> ForwardPass:
+        """A forward pass on an input, before its first step."""
+        return ForwardPass(self, x)
+
+
+class ForwardPass:
+    """One forward pass of an interrupted graph; values are dropped after their last use."""
+
+    def __init__(self, graph: InterruptedGraph, x: Tensor) -> None:
+        self.output: Any = None
+        self._steps = iter(graph.steps)
+        self._stops = graph.stops
+        self._inputs = [x]
+        self._values: dict[fx.Node, Any] = {}
+        self._stopped: _Step | None = None
+
+    def resume(self, value: Any = None) -> bool:
+        """Go on, with ``value`` as the result of the node at which the pass stopped, to the next one.
+
+        Returns whether there is a next one; its argument is then ``input``. At the end, ``output`` is there.
+        """
+        if self._stopped is not None:
+            node, _, dead = self._stopped
+            self._keep(node, dead, value)
+        for step in self._steps:
+            node, function, dead = step
+            if node in self._stops:
+                self._stopped = step
+                return True
+            self._keep(node, dead, self._result(node, function))
+        return False
+
+    @property
+    def input(self) -> Tensor:
+        """The argument of the node at which the pass stopped."""
+        assert self._stopped is not None
+        found: Tensor = self._values[self._stopped[0].all_input_nodes[0]]
+        return found
+
+    def result(self) -> Any:
+        """What the node at which the pass stopped makes of its arguments by itself."""
+        assert self._stopped is not None
+        return self._result(self._stopped[0], self._stopped[1])
+
+    def live_bytes(self) -> int:
+        """Memory of the values that later steps need; parameters are not counted."""
+        tensors = (value for value in self._values.values() if isinstance(value, Tensor))
+        storages = (value.untyped_storage() for value in tensors if not isinstance(value, nn.Parameter))
+        return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
+
+    def _keep(self, node: fx.Node, dead: tuple[fx.Node, ...], value: Any) -> None:
+        self._values[node] = value
+        for used in dead:
+            del self._values[used]
+
+    def _result(self, node: fx.Node, function: Callable[..., Any]) -> Any:
+        if node.op == "placeholder":
+            return self._given(str(node.target), node.args)
+        arguments = fx.node.map_arg(node.args, self._values.__getitem__)
+        if node.op == "output":
+            self.output = arguments[0]
+            return None
+        return function(*arguments, **fx.node.map_arg(node.kwargs, self._values.__getitem__))
+
+    def _given(self, name: str, default: tuple[Any, ...]) -> Any:
+        """The value of an argument of the network: the input for the first, nothing or their defaults for others."""
+        if name.startswith("**"):
+            return {}
+        if name.startswith("*"):
+            return tuple(self._inputs)
+        return self._inputs.pop() if self._inputs else default[0]
+
+
+def _function(graph: fx.GraphModule, node: fx.Node) -> Callable[..., Any]:
+    """What a node does with its arguments."""
+    match node.op:
+        case "call_module":
+            return graph.get_submodule(str(node.target))
+        case "call_method":
+            return lambda value, *arguments, **options: getattr(value, str(node.target))(*arguments, **options)
+        case "get_attr":
+            return lambda: operator.attrgetter(str(node.target))(graph)
+        case "call_function" if callable(node.target):
+            return node.target
+        case _:
+            return lambda: None

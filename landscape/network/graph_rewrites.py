@@ -1,0 +1,169 @@
+"""Rewritings of a traced network that save passes over memory and change none of its values."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, fx, nn
+
+from valleyscope.landscape.network.fx_graph import is_altered, module_of
+
+_RELUS = (F.relu, torch.relu)
+_POOLS = (F.max_pool2d, torch.max_pool2d)
+_ADDITIONS = (operator.add, torch.add)
+# Modules whose output is memory of its own, not a view of their input.
+_FRESH = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.MaxPool2d)
+
+Window = tuple[int, int]
+
+
+def rewrite_graph(graph: fx.GraphModule) -> None:
+    """Let ReLU overwrite values that nothing else uses, and max-pool images without noting where the maxima were.
+
+    Images are made flat without moving samples that lie last in memory.
+    """
+    for node in graph.graph.nodes:
+        window = _pooling_window(graph, node)
+        if window is not None:
+            _replace(node, window_maximum, (node.all_input_nodes[0], window))
+        elif _is_flattening(graph, node):
+            _replace(node, flat, (node.all_input_nodes[0],))
+        elif _is_relu(graph, node) and _is_temporary(graph, node.all_input_nodes[0]):
+            _replace(node, torch.relu_, (node.all_input_nodes[0],))
+    graph.recompile()
+
+
+def take_pooling(graph: fx.GraphModule, layer: nn.Module) -> Window | None:
+    """Remove the max-pooling that follows a layer, at once or after ReLU, and return its window; None if there is none.
+
+    ReLU and maximum commute, so the one who takes the pooling over may do it before ReLU.
+    """
+    after = _user_of(graph, layer)
+    if after is not None and _is_relu(graph, after):
+        after = _only_user(after)
+    if after is None or after.target is not window_maximum:
+        return None
+    values, window = after.args
+    assert isinstance(values, fx.Node)
+    after.replace_all_uses_with(values)
+    graph.graph.erase_node(after)
+    graph.recompile()
+    return cast("Window", window)
+
+
+def consumer(graph: fx.GraphModule, layer: nn.Module) -> fx.Node | None:
+    """What alone uses the output of a layer, after ReLU and max-pooling, which do with any order of memory."""
+    after = _user_of(graph, layer)
+    while after is not None and (after.target is window_maximum or _is_relu(graph, after)):
+        after = _only_user(after)
+    return after
+
+
+def flat(values: Tensor) -> Tensor:
+    """All values of a sample on one axis."""
+    if values.dim() != 4 or values.stride(0) != 1:
+        return values.flatten(1)
+    return values.movedim(0, -1).flatten(0, 2).t()
+
+
+def pooled_in_place(images: Tensor, window: Window) -> Tensor:
+    """Max-pooling over windows that do not overlap, in the memory of the images, whatever their order there."""
+    for axis, side in zip((2, 3), window, strict=True):
+        if side > 1:
+            length = images.shape[axis] // side
+            first, *others = (images[_every(axis, start, side, length)] for start in range(side))
+            for other in others:
+                torch.maximum(first, other, out=first)
+            images = first
+    return images
+
+
+def window_maximum(images: Tensor, window: Window) -> Tensor:
+    """Max-pooling over windows that do not overlap; what is left over at the edges is dropped.
+
+    Pixels of a window are compared as whole stretches of memory, which images in channels-last order have.
+    """
+    if window != (2, 2) or images.dim() != 4 or not images.is_contiguous(memory_format=torch.channels_last):
+        return F.max_pool2d(images, window)
+    samples, channels, height, width = images.shape
+    rows, columns = height // 2, width // 2
+    pixels = images.movedim(1, -1)[:, : 2 * rows, : 2 * columns].unflatten(1, (rows, 2))  # type: ignore[no-untyped-call]
+    lines = torch.maximum(pixels[:, :, 0], pixels[:, :, 1]).reshape(samples, rows, columns, 2, channels)
+    return torch.maximum(lines[:, :, :, 0], lines[:, :, :, 1]).movedim(-1, 1)
+
+
+def _replace(node: fx.Node, function: Callable[..., Tensor], arguments: tuple[Any, ...]) -> None:
+    """Put a call of a function in the place of a node."""
+    with node.graph.inserting_before(node):
+        node.replace_all_uses_with(node.graph.call_function(function, arguments))
+    node.graph.erase_node(node)
+
+
+def _every(axis: int, start: int, step: int, length: int) -> tuple[slice, ...]:
+    """An index of so many places on an axis, and of all on the axes before it."""
+    return (slice(None),) * axis + (slice(start, start + step * length, step),)
+
+
+def _user_of(graph: fx.GraphModule, layer: nn.Module) -> fx.Node | None:
+    """The only user of the output of a layer."""
+    node = next((node for node in graph.graph.nodes if module_of(graph, node) is layer), None)
+    return None if node is None else _only_user(node)
+
+
+def _only_user(node: fx.Node) -> fx.Node | None:
+    return next(iter(node.users)) if len(node.users) == 1 else None
+
+
+def _is_relu(graph: fx.GraphModule, node: fx.Node) -> bool:
+    module = module_of(graph, node)
+    if type(module) is nn.ReLU:
+        return not is_altered(module)
+    called = node.op == "call_function" and node.target in (*_RELUS, torch.relu_)
+    return called or (node.op == "call_method" and node.target == "relu")
+
+
+def _is_flattening(graph: fx.GraphModule, node: fx.Node) -> bool:
+    """Whether a node puts all axes but the first on one."""
+    module = module_of(graph, node)
+    if type(module) is nn.Flatten:
+        return (module.start_dim, module.end_dim) == (1, -1) and not is_altered(module)
+    called = (node.op == "call_function" and node.target is torch.flatten) or (
+        node.op == "call_method" and node.target == "flatten"
+    )
+    return called and node.args[1:] in ((1,), (1, -1)) and not node.kwargs
+
+
+def _is_temporary(graph: fx.GraphModule, node: fx.Node) -> bool:
+    """Whether the value of a node is memory of its own and used once."""
+    module = module_of(graph, node)
+    fresh = module is not None and type(module) in _FRESH and not is_altered(module)
+    if node.op == "call_function":
+        fresh = node.target is window_maximum or node.target in _ADDITIONS
+    return fresh and len(node.users) == 1
+
+
+def _pooling_window(graph: fx.GraphModule, node: fx.Node) -> Window | None:
+    """Height and width of the window of a max-pooling without overlap, padding, dilation or rounding up; else None."""
+    module = module_of(graph, node)
+    if type(module) is nn.MaxPool2d and not is_altered(module):
+        pooling = module
+    elif node.op == "call_function" and node.target in _POOLS and len(node.args) <= 5:
+        options: dict[str, Any] = {key: value for key, value in node.kwargs.items() if key != "input"}
+        sizes: tuple[Any, ...] = node.args[1:]
+        pooling = nn.MaxPool2d(*sizes, **options)
+    else:
+        return None
+    window, stride = _pair(pooling.kernel_size), _pair(pooling.stride)
+    plain = not pooling.ceil_mode and not pooling.return_indices and all(isinstance(side, int) for side in window)
+    if plain and window == stride and _pair(pooling.padding) == (0, 0) and _pair(pooling.dilation) == (1, 1):
+        return window
+    return None
+
+
+def _pair(value: int | tuple[int, ...]) -> Window:
+    pair = tuple(value) if isinstance(value, tuple | list) else (value, value)
+    return pair[0], pair[-1]

@@ -1,0 +1,111 @@
+"""The head of the report: the verdict as a badge, a sentence and its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from valleyscope.landscape.report.words import barrier, percent, text
+
+
+@dataclass(frozen=True)
+class Badge:
+    """A tone and a small drawing: what the verdict says about the valley, seen from the side."""
+
+    tone: str
+    drawing: str
+
+
+_GROUND = 'fill="none" stroke="currentColor" stroke-width="1.6" stroke-linecap="round"'
+_BALLS = '<circle cx="{}" cy="{}" r="1.9" fill="currentColor"/><circle cx="{}" cy="{}" r="1.9" fill="currentColor"/>'
+
+BADGES: Final[Mapping[str, Badge]] = {
+    "one basin": Badge("good", f'<path d="M1 4C4 24 20 24 23 4" {_GROUND}/>' + _BALLS.format(9.5, 16.3, 14.5, 16.3)),
+    "joined by a curve only": Badge(
+        "fair",
+        f'<path d="M2 6C3 20 9 20 12 11C15 20 21 20 22 6" {_GROUND}/>'
+        f'<path d="M7 12C9 4 15 4 17 12" {_GROUND} stroke-dasharray="2 2.6"/>' + _BALLS.format(7, 14, 17, 14),
+    ),
+    "separate": Badge(
+        "poor", f'<path d="M2 6C3 21 9 21 12 5C15 21 21 21 22 6" {_GROUND}/>' + _BALLS.format(7, 14, 17, 14)
+    ),
+    "undecided": Badge(
+        "open",
+        f'<path d="M9 8.5C9 4 16 4 16 8.5C16 12 12.4 11.4 12.4 15" {_GROUND}/>'
+        '<circle cx="12.4" cy="19" r="1.3" fill="currentColor"/>',
+    ),
+}
+NONE: Final = Badge("open", f'<circle cx="12" cy="12" r="8" {_GROUND} stroke-dasharray="3 3.3"/>')
+
+
+def head(verdict: Mapping[str, Any] | None) -> str:
+    """Badge, sentence, numbers and notes; without a verdict, that there is none."""
+    if verdict is None:
+        return f'<div class="verdict open">{_badge("no verdict", NONE)}<p class="sentence">{_NO_VERDICT}</p></div>'
+    kind = str(verdict.get("kind", "undecided"))
+    badge = BADGES.get(kind, NONE)
+    sentence = str(verdict.get("sentence", kind))
+    finding = str(verdict.get("finding", sentence))
+    more = sentence.removeprefix(finding).strip()
+    notes = "".join(f"<li>{text(note)}</li>" for note in verdict.get("notes") or [])
+    return (
+        f'<div class="verdict {badge.tone}">{_badge(kind, badge)}'
+        f'<p class="sentence">{text(finding)}</p>{_numbers(verdict)}'
+        + (f'<p class="more">{text(more)}</p>' if more else "")
+        + (f'<ul class="notes">{notes}</ul>' if notes else "")
+        + "</div>"
+    )
+
+
+_NO_VERDICT = "No verdict: this landscape has surfaces or paths, but no comparison of two minima."
+
+
+def _badge(words: str, badge: Badge) -> str:
+    return (
+        f'<p class="badge"><svg viewBox="0 0 24 24" width="24" height="24" aria-hidden="true">{badge.drawing}</svg>'
+        f"<span>{text(words)}</span></p>"
+    )
+
+
+def _numbers(verdict: Mapping[str, Any]) -> str:
+    start, end = [*(verdict.get("between") or ()), "", ""][:2]
+    pair = f"{start} to {end}"
+    control = verdict.get("control") or {}
+    errors = verdict.get("test_error") or {}
+    level = verdict.get("level")
+    cells = [
+        _barrier("barrier, straight line", pair, verdict.get("line"), level),
+        _barrier("barrier, fitted curve", pair, verdict.get("curve"), level),
+        _barrier(f"{control.get('name', 'control')}: straight line", "for comparison", control.get("line"), level),
+        _barrier(f"{control.get('name', 'control')}: fitted curve", "for comparison", control.get("curve"), level),
+        _error("test error, straight line", pair, errors.get("line")),
+        _tolerance(verdict),
+    ]
+    return f'<dl class="numbers">{"".join(cell for cell in cells if cell)}</dl>'
+
+
+def _tolerance(verdict: Mapping[str, Any]) -> str:
+    value = verdict.get("tolerance")
+    return "" if value is None else _cell("tolerance", f"{value:g}", f"nats of {verdict.get('split', 'train')} loss")
+
+
+def _barrier(label: str, where: str, values: Mapping[str, Any] | None, level: float | None) -> str:
+    if not values:
+        return ""
+    interval = where
+    if values.get("low") is not None and values.get("high") is not None:
+        share = f"{100 * level:.0f} %: " if level else ""
+        interval = f"{share}{barrier(values['low'])} to {barrier(values['high'])}"
+    return _cell(label, "∞" if values.get("barrier") is None else barrier(values["barrier"]), interval)
+
+
+def _error(label: str, where: str, values: Mapping[str, Any] | None) -> str:
+    if not values or values.get("min") is None:
+        return ""
+    low, high = (percent(values[key]).removesuffix(" %") for key in ("min", "max"))
+    return _cell(label, f"{low} to {high} %", where)
+
+
+def _cell(label: str, value: str, below: str) -> str:
+    return f"<div><dt>{text(label)}</dt><dd>{text(value)}<small>{text(below)}</small></dd></div>"

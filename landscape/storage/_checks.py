@@ -1,0 +1,173 @@
+"""The laws a landscape obeys, checked before it is written and after it is read.
+
+Every complaint opens with the member of the HDF5 file that it concerns, so the same words serve a caller who passes
+wrong arrays and a reader of a damaged file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from valleyscope.landscape.storage.records import (
+    PATH_KINDS,
+    PLANE_KINDS,
+    TRAJECTORY,
+    Floats,
+    Grid,
+    MinimumRecord,
+    PathRecord,
+    PathValues,
+    PlaneRecord,
+    checked_name,
+    line_name,
+    recorded,
+)
+
+if TYPE_CHECKING:
+    from valleyscope.landscape.storage.landscape_file import Landscape
+
+
+_RESERVED = frozenset({"x", "y", "done", "points", "paths", "t", "arc"})
+
+
+def check_landscape(landscape: Landscape) -> None:
+    """Raise a ValueError that names the first member at fault."""
+    for member in ("spec", "provenance"):
+        if not isinstance(getattr(landscape, member), dict):
+            raise ValueError(f"{member}: is not an object of names and values")
+    if "fingerprint" not in landscape.provenance:
+        raise ValueError("provenance: has no fingerprint of the data; give one, or None where it is not known")
+    if landscape.verdict is not None and not isinstance(landscape.verdict, dict):
+        raise ValueError("verdict: is neither an object nor absent")
+    for key, minimum in _named("minima", landscape.minima):
+        _check_minimum(f"minima/{key}", minimum)
+    for key, plane in _named("planes", landscape.planes):
+        _check_plane(f"planes/{key}", plane)
+    for group, paths in (("curves", landscape.curves), ("lines", landscape.lines)):
+        for key, path in _named(group, paths):
+            _check_path(f"{group}/{key}", path)
+
+
+def _named(group: str, members: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    for key, record in members.items():
+        if group == "lines" and key != line_name(record.start, record.end):
+            raise ValueError(f"{group}/{key}: goes from {record.start!r} to {record.end!r}; its key must say so")
+        if group != "lines":
+            checked_name(key, f"{group}: a member")
+        if record.name != key:
+            raise ValueError(f"{group}/{key}: calls itself {record.name!r}; key and name must agree")
+    return list(members.items())
+
+
+def _check_minimum(member: str, minimum: MinimumRecord) -> None:
+    lengths = {name: len(_floats(f"{member}/epochs/{name}", values, 1)) for name, values in minimum.epochs.items()}
+    for name in minimum.epochs:
+        checked_name(name, f"{member}/epochs: a column")
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"{member}/epochs: its columns differ in length: {lengths}")
+    for layer in minimum.layers:
+        for zero, total in ((layer.zero_groups, layer.groups), (layer.zero_parameters, layer.parameters)):
+            if not 0 <= zero <= total:
+                raise ValueError(f"{member}/layers: {layer.name} counts {zero} zeros of {total}")
+
+
+def _check_plane(member: str, plane: PlaneRecord) -> None:
+    if plane.kind not in PLANE_KINDS:
+        raise ValueError(f"{member}: its kind is {plane.kind!r}; it is one of {', '.join(PLANE_KINDS)}")
+    for axis in ("x", "y"):
+        values = _finite(f"{member}/{axis}", _floats(f"{member}/{axis}", getattr(plane, axis), 1))
+        if len(values) < 2 or not (np.diff(values) > 0).all():
+            raise ValueError(f"{member}/{axis}: a grid needs at least two coordinates that increase")
+    if plane.done.dtype != np.bool_ or plane.done.shape != plane.shape:
+        raise ValueError(
+            f"{member}/done: is {plane.done.dtype} of shape {plane.done.shape}, not a mask of the grid's {plane.shape}"
+        )
+    if not plane.splits:
+        raise ValueError(f"{member}: has no split; give train, test or both")
+    for split, grid in plane.splits.items():
+        check_split(member, split)
+        _check_grid(f"{member}/{split}", plane, grid)
+    for point, place in plane.points.items():
+        checked_name(point, f"{member}/points: a point")
+        _finite(f"{member}/points/{point}", _floats(f"{member}/points/{point}", np.asarray(place, float), 1, (2,)))
+    for path, places in plane.paths.items():
+        checked_name(path.removeprefix(TRAJECTORY), f"{member}/paths: a path")
+        if _floats(f"{member}/paths/{path}", places, 2).shape[1] != 2:
+            raise ValueError(f"{member}/paths/{path}: has shape {places.shape}; it is a list of x and y")
+        _finite(f"{member}/paths/{path}", places)
+    for name in (*plane.defining, *plane.distances):
+        if name not in plane.points:
+            raise ValueError(f"{member}/points: {name} is named by the plane and has no coordinates")
+    for name, distance in plane.distances.items():
+        if not (np.isfinite(distance) and distance >= 0):
+            raise ValueError(f"{member}/points/{name}: its distance from the plane is {distance}")
+
+
+def check_split(member: str, split: str) -> None:
+    """Raise a ValueError if a split cannot have this name."""
+    if checked_name(split, f"{member}: a split") in _RESERVED:
+        raise ValueError(f"{member}: a split is called {split!r}, which names another member; call it train or test")
+
+
+def _check_grid(member: str, plane: PlaneRecord, grid: Grid) -> None:
+    for quantity in ("loss", "error"):
+        values = _floats(f"{member}/{quantity}", grid[quantity], 2, plane.shape)
+        missing = np.isnan(values)
+        if recorded(values) and (missing == plane.done).any():
+            row, column = np.argwhere(missing == plane.done)[0]
+            state = "is NaN and marked as done" if missing[row, column] else "has a value and is not marked as done"
+            raise ValueError(f"{member}/{quantity}: the point in row {row}, column {column} {state}")
+        _check_range(f"{member}/{quantity}", values, quantity)
+    if plane.done.any() and not (recorded(grid.loss) or recorded(grid.error)):
+        raise ValueError(f"{member}: is NaN everywhere though points are marked as done")
+
+
+def _check_path(member: str, path: PathRecord) -> None:
+    if path.kind not in PATH_KINDS:
+        raise ValueError(f"{member}: its kind is {path.kind!r}; it is one of {', '.join(PATH_KINDS)}")
+    for end in (path.start, path.end):
+        checked_name(end, f"{member}: an end")
+    t = _finite(f"{member}/t", _floats(f"{member}/t", path.t, 1))
+    arc = _finite(f"{member}/arc", _floats(f"{member}/arc", path.arc, 1, t.shape))
+    if len(t) < 2 or not (np.diff(t) > 0).all() or (np.diff(arc) < 0).any():
+        raise ValueError(f"{member}: needs at least two values of t that increase, and an arc length that does")
+    if not path.splits:
+        raise ValueError(f"{member}: has no split; give train, test or both")
+    for split, values in path.splits.items():
+        check_split(member, split)
+        _check_path_values(f"{member}/{split}", values, t)
+
+
+def _check_path_values(member: str, values: PathValues, t: Floats) -> None:
+    for quantity in ("loss", "error"):
+        numbers = _floats(f"{member}/{quantity}", values[quantity], 1, t.shape)
+        if recorded(numbers) and np.isnan(numbers).any():
+            raise ValueError(f"{member}/{quantity}: is NaN at t = {t[np.isnan(numbers)][0]:g}")
+        _check_range(f"{member}/{quantity}", numbers, quantity)
+
+
+def _check_range(member: str, values: Floats, quantity: str) -> None:
+    with np.errstate(invalid="ignore"):
+        wrong = values < 0 if quantity == "loss" else (values < 0) | (values > 1)
+    if wrong.any():
+        law = "a loss is zero or more" if quantity == "loss" else "an error is a fraction from 0 to 1"
+        raise ValueError(f"{member}: has the value {values[wrong][0]:g}; {law}")
+
+
+def _floats(member: str, values: Any, dimensions: int, shape: tuple[int, ...] | None = None) -> Floats:
+    if not isinstance(values, np.ndarray) or values.dtype != np.float64:
+        found = values.dtype if isinstance(values, np.ndarray) else type(values).__name__
+        raise ValueError(f"{member}: is {found}, not an array of float64")
+    if values.ndim != dimensions or (shape is not None and values.shape != shape):
+        expected = shape if shape is not None else f"{dimensions} dimension{'s' * (dimensions > 1)}"
+        raise ValueError(f"{member}: has shape {values.shape}, not {expected}")
+    return values
+
+
+def _finite(member: str, values: Floats) -> Floats:
+    if not np.isfinite(values).all():
+        raise ValueError(f"{member}: has a value that is not finite")
+    return values

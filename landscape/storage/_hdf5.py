@@ -1,0 +1,174 @@
+"""Reading members of HDF5 files that may be damaged, foreign or hostile.
+
+Only plain members are read: hard links to contiguous or chunked data of this very file, of numeric or text type, and
+no larger than ``LARGEST``. Links and storage in other files, which HDF5 allows, are refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import h5py
+import numpy as np
+
+from valleyscope.landscape.storage.file_checksum import is_corrupt
+from valleyscope.landscape.storage.records import Floats
+
+LARGEST: Final = 2**24
+
+
+class InvalidContent(ValueError):
+    """Something is wrong with one member of a file; the message opens with its name."""
+
+
+def open_file(path: str | os.PathLike[str]) -> h5py.File:
+    """The file, opened for reading; a Flaw says whether it is absent, not HDF5, cut short or not as it was sealed."""
+    try:
+        with Path(path).open("rb") as file:
+            signature = file.read(8)
+            broken = is_corrupt(file)
+    except OSError as error:
+        raise InvalidContent(f"cannot be read ({error.strerror})") from None
+    if signature != b"\x89HDF\r\n\x1a\n":
+        raise InvalidContent("is not an HDF5 file" if signature else "is empty, not an HDF5 file")
+    if broken:
+        raise InvalidContent("was damaged after it was written: the sha256 of its bytes is not the one at its end")
+    try:
+        # A snapshot never changes, so it needs no lock; the writer may still hold one for the moment after its rename.
+        return h5py.File(path, "r", locking=False)
+    except OSError as error:
+        message = str(error)
+        if "truncated" in message:
+            raise InvalidContent("is truncated: its end is missing") from None
+        if "lock" in message or "already open" in message:
+            raise InvalidContent("is being written by another program, or was not closed by it") from None
+        raise InvalidContent(f"is a damaged HDF5 file ({message})") from None
+
+
+def names(group: h5py.Group) -> list[str]:
+    """Names of the members of a group."""
+    with _reading(group):
+        return [str(name) for name in group]
+
+
+def has_attribute(group: h5py.Group, name: str) -> bool:
+    with _reading(group):
+        return name in group.attrs
+
+
+def has(group: h5py.Group, name: str) -> bool:
+    with _reading(group):
+        return name in group
+
+
+def subgroup(group: h5py.Group, name: str) -> h5py.Group:
+    member = _member(group, name)
+    if not isinstance(member, h5py.Group):
+        raise InvalidContent(f"{_address(group, name)}: is not a group")
+    return member
+
+
+def floats(group: h5py.Group, name: str) -> Floats:
+    """A numeric dataset as float64."""
+    return np.asarray(_numbers(group, name), dtype=np.float64)
+
+
+def number(group: h5py.Group, name: str) -> float:
+    values = floats(group, name)
+    if values.shape:
+        raise InvalidContent(f"{_address(group, name)}: has shape {values.shape}, not one number")
+    return float(values)
+
+
+def integers(group: h5py.Group, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    values = _numbers(group, name)
+    if values.dtype.kind not in "iub":
+        raise InvalidContent(f"{_address(group, name)}: is {values.dtype}, not whole numbers")
+    return np.asarray(values, dtype=np.int64)
+
+
+def texts(group: h5py.Group, name: str) -> list[str]:
+    """A dataset of strings, also a single one, also as Python 2 wrote them."""
+    dataset = _dataset(group, name)
+    with _reading(group, name):
+        if h5py.check_string_dtype(dataset.dtype) is None:
+            raise InvalidContent(f"{_address(group, name)}: is {dataset.dtype}, not text")
+        return [_text(value) for value in np.atleast_1d(dataset[()])]
+
+
+def attribute(group: h5py.Group, name: str) -> Any:
+    if not has_attribute(group, name):
+        raise InvalidContent(f"{_address(group)}: its attribute {name!r} is missing")
+    try:
+        return group.attrs[name]
+    except Exception as error:  # see _reading
+        raise InvalidContent(f"{_address(group)}: its attribute {name!r} cannot be read ({error})") from None
+
+
+def text_attribute(group: h5py.Group, name: str) -> str:
+    value = attribute(group, name)
+    if not isinstance(value, str | bytes):
+        raise InvalidContent(f"{_address(group)}: its attribute {name!r} is {type(value).__name__}, not text")
+    return _text(value)
+
+
+def number_attribute(group: h5py.Group, name: str) -> float:
+    value = attribute(group, name)
+    if not isinstance(value, np.number | int | float):
+        raise InvalidContent(f"{_address(group)}: its attribute {name!r} is {type(value).__name__}, not a number")
+    return float(value)
+
+
+@contextmanager
+def _reading(group: h5py.Group, name: str = "") -> Iterator[None]:
+    """Turns every error into a Flaw of the member: on a damaged file HDF5 and its wrapper may raise any."""
+    try:
+        yield
+    except InvalidContent:
+        raise
+    except Exception as error:
+        raise InvalidContent(f"{_address(group, name)}: cannot be read ({error})") from None
+
+
+def _numbers(group: h5py.Group, name: str) -> np.ndarray[Any, Any]:
+    dataset = _dataset(group, name)
+    with _reading(group, name):
+        if dataset.dtype.kind not in "fiub":
+            raise InvalidContent(f"{_address(group, name)}: is {dataset.dtype}, not numbers")
+        return np.asarray(dataset[()])
+
+
+def _dataset(group: h5py.Group, name: str) -> h5py.Dataset:
+    member = _member(group, name)
+    if not isinstance(member, h5py.Dataset):
+        raise InvalidContent(f"{_address(group, name)}: is not a dataset")
+    with _reading(group, name):
+        if member.shape is None:
+            raise InvalidContent(f"{_address(group, name)}: is empty")
+        if member.size > LARGEST:
+            raise InvalidContent(f"{_address(group, name)}: has {member.size} values; at most {LARGEST} are read")
+        if member.external or member.is_virtual:
+            raise InvalidContent(f"{_address(group, name)}: keeps its values in another file, which is not followed")
+    return member
+
+
+def _member(group: h5py.Group, name: str) -> Any:
+    with _reading(group, name):
+        link = group.get(name, getlink=True)
+        if link is None:
+            raise InvalidContent(f"{_address(group, name)}: is missing")
+        if not isinstance(link, h5py.HardLink):
+            raise InvalidContent(f"{_address(group, name)}: is a link to another place, which is not followed")
+        return group[name]
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _address(group: h5py.Group, name: str = "") -> str:
+    return f"{(group.name or '').rstrip('/')}/{name}".strip("/") or "file"

@@ -1,0 +1,184 @@
+"""Each record of a landscape as a member of its HDF5 file, written and read side by side.
+
+Types are plain (float64, int64, uint8, UTF-8 text), so that MATLAB and HDFView show them, too.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import h5py
+import numpy as np
+
+from valleyscope.landscape.storage import _hdf5
+from valleyscope.landscape.storage.records import (
+    DISTANCE,
+    Grid,
+    LayerRecord,
+    MinimumRecord,
+    PathRecord,
+    PathValues,
+    PlaneRecord,
+)
+
+_QUANTITIES = ("loss", "error")
+_LAYER_COUNTS = ("groups", "zero_groups", "parameters", "zero_parameters")
+
+
+def write_json(group: h5py.Group, name: str, value: Any) -> None:
+    try:
+        group.attrs[name] = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: cannot be written as JSON ({error})") from None
+
+
+def read_json(group: h5py.Group, name: str) -> Any:
+    text = _hdf5.text_attribute(group, name)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise _hdf5.InvalidContent(
+            f"{group.name.strip('/') or 'file'}: its attribute {name!r} is not JSON ({error})"
+        ) from None
+
+
+def write_plane(parent: h5py.Group, plane: PlaneRecord) -> None:
+    group = parent.create_group(plane.name)
+    group.attrs.update({"kind": plane.kind, "note": plane.note, "unit": plane.unit})
+    group.attrs.create("defining", list(plane.defining), shape=(len(plane.defining),), dtype=h5py.string_dtype())
+    group.attrs.create("splits", list(plane.splits), shape=(len(plane.splits),), dtype=h5py.string_dtype())
+    group["x"], group["y"], group["done"] = plane.x, plane.y, plane.done.astype(np.uint8)
+    for split, grid in plane.splits.items():
+        _write_values(group, split, grid)
+    points = group.create_group("points", track_order=True)
+    for name, place in plane.points.items():
+        points[name] = np.array(place, dtype=np.float64)
+        if name in plane.distances:
+            points[name].attrs["distance"] = float(plane.distances[name])
+    paths = group.create_group("paths", track_order=True)
+    for name, places in plane.paths.items():
+        paths[name] = places
+
+
+def read_plane(parent: h5py.Group, name: str) -> PlaneRecord:
+    group = _hdf5.subgroup(parent, name)
+    done = _hdf5.integers(group, "done")
+    if not np.isin(done, (0, 1)).all():
+        raise _hdf5.InvalidContent(f"planes/{name}/done: has values besides 0 and 1")
+    points = _hdf5.subgroup(group, "points")
+    paths = _hdf5.subgroup(group, "paths")
+    places = {point: _hdf5.floats(points, point) for point in _hdf5.names(points)}
+    for point, place in places.items():
+        if place.shape != (2,):
+            raise _hdf5.InvalidContent(f"planes/{name}/points/{point}: has shape {place.shape}, not (2,)")
+    return PlaneRecord(
+        name=name,
+        kind=_hdf5.text_attribute(group, "kind"),
+        x=_hdf5.floats(group, "x"),
+        y=_hdf5.floats(group, "y"),
+        done=done.astype(bool),
+        splits={split: Grid(*_read_values(group, split)) for split in _names(group, "splits")},
+        points={point: (float(place[0]), float(place[1])) for point, place in places.items()},
+        paths={path: _hdf5.floats(paths, path) for path in _hdf5.names(paths)},
+        defining=tuple(_names(group, "defining")),
+        distances={
+            point: _hdf5.number_attribute(points[point], "distance")
+            for point in places
+            if _hdf5.has_attribute(points[point], "distance")
+        },
+        note=_hdf5.text_attribute(group, "note"),
+        unit=_hdf5.text_attribute(group, "unit") if _hdf5.has_attribute(group, "unit") else DISTANCE,
+    )
+
+
+def write_path(parent: h5py.Group, path: PathRecord) -> None:
+    group = parent.create_group(path.name)
+    group.attrs.update({"kind": path.kind, "start": path.start, "end": path.end, "note": path.note})
+    group.attrs.create("splits", list(path.splits), shape=(len(path.splits),), dtype=h5py.string_dtype())
+    group["t"], group["arc"] = path.t, path.arc
+    for split, values in path.splits.items():
+        _write_values(group, split, values)
+
+
+def read_path(parent: h5py.Group, name: str) -> PathRecord:
+    group = _hdf5.subgroup(parent, name)
+    kind, start, end, note = (_hdf5.text_attribute(group, field) for field in ("kind", "start", "end", "note"))
+    splits = {split: PathValues(*_read_values(group, split)) for split in _names(group, "splits")}
+    return PathRecord(name, kind, start, end, _hdf5.floats(group, "t"), _hdf5.floats(group, "arc"), splits, note)
+
+
+def write_minimum(parent: h5py.Group, trajectories: h5py.Group, minimum: MinimumRecord) -> None:
+    group = parent.create_group(minimum.name)
+    group.attrs["optimizer"] = minimum.optimizer
+    if minimum.checkpoint is not None:
+        group.attrs["checkpoint"] = minimum.checkpoint
+    write_json(group, "settings", minimum.settings)
+    columns = trajectories.create_group(minimum.name, track_order=True)
+    for column, values in minimum.epochs.items():
+        columns[column] = values
+    group["epochs"] = columns
+    final = group.create_group("final", track_order=True)
+    for name, value in minimum.final.items():
+        final[name] = float(value)
+    layers = group.create_group("layers")
+    names = [layer.name for layer in minimum.layers]
+    layers.create_dataset("name", data=names, shape=(len(names),), dtype=h5py.string_dtype())
+    for count in _LAYER_COUNTS:
+        layers[count] = np.array([getattr(layer, count) for layer in minimum.layers], dtype=np.int64)
+
+
+def read_minimum(parent: h5py.Group, name: str) -> MinimumRecord:
+    group = _hdf5.subgroup(parent, name)
+    columns = _hdf5.subgroup(group, "epochs")
+    final = _hdf5.subgroup(group, "final")
+    return MinimumRecord(
+        name=name,
+        optimizer=_hdf5.text_attribute(group, "optimizer"),
+        settings=read_json(group, "settings"),
+        epochs={column: _hdf5.floats(columns, column) for column in _hdf5.names(columns)},
+        layers=_read_layers(_hdf5.subgroup(group, "layers")),
+        final={quantity: _hdf5.number(final, quantity) for quantity in _hdf5.names(final)},
+        checkpoint=_hdf5.text_attribute(group, "checkpoint") if _hdf5.has_attribute(group, "checkpoint") else None,
+    )
+
+
+def write_verdict(file: h5py.File, verdict: dict[str, Any]) -> None:
+    group = file.create_group("verdict")
+    for name, value in verdict.items():
+        if isinstance(value, str | int | float):
+            group.attrs[name] = value
+    write_json(group, "json", verdict)
+
+
+def read_verdict(file: h5py.File) -> dict[str, Any] | None:
+    if not _hdf5.has(file, "verdict"):
+        return None
+    verdict: dict[str, Any] = read_json(_hdf5.subgroup(file, "verdict"), "json")
+    return verdict
+
+
+def _write_values(parent: h5py.Group, split: str, values: Grid | PathValues) -> None:
+    group = parent.create_group(split)
+    for quantity in _QUANTITIES:
+        group[quantity] = values[quantity]
+
+
+def _read_values(parent: h5py.Group, split: str) -> tuple[Any, Any]:
+    group = _hdf5.subgroup(parent, split)
+    return _hdf5.floats(group, "loss"), _hdf5.floats(group, "error")
+
+
+def _read_layers(group: h5py.Group) -> list[LayerRecord]:
+    names = _hdf5.texts(group, "name")
+    counts = [_hdf5.integers(group, count) for count in _LAYER_COUNTS]
+    if any(count.shape != (len(names),) for count in counts):
+        raise _hdf5.InvalidContent(f"{group.name.strip('/')}: its columns differ in length")
+    return [LayerRecord(name, *(int(count[row]) for count in counts)) for row, name in enumerate(names)]
+
+
+def _names(group: h5py.Group, attribute: str) -> list[str]:
+    value = _hdf5.attribute(group, attribute)
+    if isinstance(value, h5py.Empty):
+        return []
+    return [name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name) for name in np.atleast_1d(value)]

@@ -1,0 +1,113 @@
+"""A digest of every part of a landscape, by which edits of its file are noticed and named when it is opened.
+
+Digests are of values, not of bytes of the file, so other programs may rewrite it (h5repack, a copy by MATLAB) if they
+change nothing. They cover the fields that format version 1 has. A field that comes later must stay out of them where it
+has its default, or files from before it would look altered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, PathValues, PlaneRecord
+
+if TYPE_CHECKING:
+    from valleyscope.landscape.storage.landscape_file import Landscape
+
+ATTRIBUTES = "attributes"
+
+
+def digests(landscape: Landscape) -> dict[str, str]:
+    """The sha256 of each part in hexadecimal digits, by the member of the file that keeps it."""
+    return {member: _digest(content) for member, content in _parts(landscape)}
+
+
+def altered(written: Mapping[str, str], found: Mapping[str, str]) -> str | None:
+    """What is wrong with the first member that is not as it was written; None if all are."""
+    for member, digest in found.items():
+        if member not in written:
+            return f"{member}: was not there when the file was written"
+        if written[member] != digest:
+            return f"{member}: was altered after it was written (its sha256 is another)"
+    missing = next((member for member in written if member not in found), None)
+    if missing is not None:
+        return f"{missing}: is missing"
+    return None if list(written) == list(found) else "its members are in another order than they were written in"
+
+
+def _parts(landscape: Landscape) -> Iterator[tuple[str, Any]]:
+    texts = [landscape.name, landscape.created, landscape.updated]
+    yield ATTRIBUTES, [*texts, _json(landscape.spec), _json(landscape.provenance)]
+    for name, minimum in landscape.minima.items():
+        yield f"minima/{name}", _minimum(minimum)
+    for name, plane in landscape.planes.items():
+        yield f"planes/{name}", _plane(plane)
+    for kind, paths in (("curves", landscape.curves), ("lines", landscape.lines)):
+        for name, path in paths.items():
+            yield f"{kind}/{name}", _path(path)
+    if landscape.verdict is not None:
+        yield "verdict", _json(landscape.verdict)
+
+
+def _minimum(minimum: MinimumRecord) -> list[Any]:
+    layers = [
+        [layer.name, layer.groups, layer.zero_groups, layer.parameters, layer.zero_parameters]
+        for layer in minimum.layers
+    ]
+    about = [minimum.name, minimum.optimizer, minimum.checkpoint, _json(minimum.settings)]
+    return [*about, minimum.epochs, layers, minimum.final]
+
+
+def _plane(plane: PlaneRecord) -> list[Any]:
+    about = [plane.name, plane.kind, plane.note, plane.unit, plane.defining]
+    grids = {split: [grid.loss, grid.error] for split, grid in plane.splits.items()}
+    # Distances are attributes of the points, so their own order is not kept.
+    places = [plane.points, plane.paths, dict(sorted(plane.distances.items()))]
+    return [*about, plane.x, plane.y, plane.done.astype(np.uint8), grids, *places]
+
+
+def _path(path: PathRecord) -> list[Any]:
+    values: Mapping[str, PathValues] = path.splits
+    splits = {split: [each.loss, each.error] for split, each in values.items()}
+    return [path.name, path.kind, path.start, path.end, path.note, path.t, path.arc, splits]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _digest(content: Any) -> str:
+    hasher = hashlib.sha256()
+    for piece in _pieces(content):
+        hasher.update(piece)
+    return hasher.hexdigest()
+
+
+def _pieces(content: Any) -> Iterator[bytes | memoryview]:
+    """Nested content as bytes: every value with its kind and size before it, so that no two contents give the same."""
+    if content is None:
+        yield b"none"
+    elif isinstance(content, str):
+        encoded = content.encode("utf-8", "surrogatepass")
+        yield b"text%d:" % len(encoded)
+        yield encoded
+    elif isinstance(content, np.ndarray):
+        yield f"array{content.dtype.str}{content.shape}:".encode()
+        yield np.ascontiguousarray(content).data
+    elif isinstance(content, Mapping):
+        yield b"map%d:" % len(content)
+        for name, value in content.items():
+            yield from _pieces(name)
+            yield from _pieces(value)
+    elif isinstance(content, list | tuple):
+        yield b"list%d:" % len(content)
+        for value in content:
+            yield from _pieces(value)
+    else:
+        yield struct.pack("<6sd", b"number", float(content))

@@ -1,0 +1,196 @@
+"""The landscape of an experiment, and ``landscape.h5``, the file that keeps it.
+
+Every save is a whole, closed HDF5 file that replaces the one before (see
+``valleyscope.landscape.storage.atomic_write``), so a reader may open
+it at any time, also after the writer was killed. Layout of format version 1:
+
+    attributes             format, version, name, created, updated; spec and provenance as JSON; sha256 of every part
+                           as JSON, by which edits are noticed (see ``valleyscope.landscape.storage.digests``; who
+                           means them removes it)
+    planes/<name>          x, y, done (0 or 1), <split>/loss and <split>/error of shape (len(y), len(x)); points/<point>
+                           = (x, y) with its distance from the plane; paths/<path> of shape (n, 2)
+    curves/<name>          t, arc, <split>/loss and <split>/error of shape (n,); attributes kind, start, end
+    lines/<from>-<to>      the same for straight lines
+    trajectory/<minimum>   one column a quantity, one value an epoch
+    minima/<name>          epochs (the same columns), layers (name, groups, zero_groups, parameters, zero_parameters),
+                           final (one number a quantity); attributes optimizer, settings as JSON, checkpoint
+    verdict                attributes kind and sentence for people, json for programs
+
+Behind the HDF5 data is a seal by which damage to any byte is noticed (see
+``valleyscope.landscape.storage.file_checksum``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+import h5py
+
+from valleyscope.landscape.storage import _hdf5, _members
+from valleyscope.landscape.storage._checks import check_landscape
+from valleyscope.landscape.storage.atomic_write import write_atomically
+from valleyscope.landscape.storage.digests import altered, digests
+from valleyscope.landscape.storage.file_checksum import append_checksum
+from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, PlaneRecord
+
+FORMAT: Final = "valleyscope-landscape"
+VERSION: Final = 1
+_DIGESTS: Final = "sha256"
+_images: Final = count()
+
+
+class NotALandscape(ValueError):
+    """The file is something else, or of a format that this version does not know."""
+
+
+class DamagedLandscape(ValueError):
+    """The file is a landscape of which a part is missing or wrong."""
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(eq=False)
+class Landscape:
+    """Minima, the curves and lines between them, surfaces on planes, and the verdict, with their provenance.
+
+    ``provenance`` says what the numbers depend on besides the spec: seeds, versions of the libraries, ``fingerprint``
+    of the data (required; None if unknown), batch_norm mode and subset. ``lines`` is keyed ``<from>-<to>``.
+    """
+
+    name: str
+    spec: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=lambda: {"fingerprint": None})
+    minima: dict[str, MinimumRecord] = field(default_factory=dict)
+    planes: dict[str, PlaneRecord] = field(default_factory=dict)
+    curves: dict[str, PathRecord] = field(default_factory=dict)
+    lines: dict[str, PathRecord] = field(default_factory=dict)
+    verdict: dict[str, Any] | None = None
+    created: str = field(default_factory=_now)
+    updated: str = ""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all of it as one snapshot that replaces ``path`` at once; what is wrong with it is refused by name."""
+        check_landscape(self)
+        self.updated = _now()
+        image = _image(self)
+        with write_atomically(path) as file:
+            file.write(image)
+            file.write(append_checksum(image))
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Landscape:
+        """Read and verify a snapshot.
+
+        Raises FileNotFoundError, NotALandscape or DamagedLandscape; the message names the file, the member and what is
+        wrong with it.
+        """
+        if not Path(path).exists():
+            raise FileNotFoundError(f"{os.fspath(path)}: there is no such file")
+        try:
+            with _hdf5.open_file(path) as file:
+                landscape = _reader(file, path)(file)
+                written = _members.read_json(file, _DIGESTS) if _hdf5.has_attribute(file, _DIGESTS) else None
+            check_landscape(landscape)
+            _refuse_altered(landscape, written)
+        except (NotALandscape, DamagedLandscape):
+            raise
+        except _hdf5.InvalidContent as flaw:
+            kind = NotALandscape if "not an HDF5 file" in str(flaw) else DamagedLandscape
+            raise kind(f"{os.fspath(path)}: {flaw}") from None
+        except Exception as error:  # whatever a damaged file may lead to
+            raise DamagedLandscape(f"{os.fspath(path)}: {error}") from error
+        return landscape
+
+
+def _image(landscape: Landscape) -> bytes:
+    """The bytes of the HDF5 file, made in memory: HDF5 itself never touches the disk.
+
+    HDF5 tells files in memory apart by their names, so each has its own: threads save different landscapes at once.
+    """
+    with h5py.File(f"landscape-{next(_images)}.h5", "w", driver="core", backing_store=False, track_order=True) as file:
+        file.attrs["format"] = FORMAT
+        file.attrs["version"] = VERSION
+        for name in ("name", "created", "updated"):
+            file.attrs[name] = getattr(landscape, name)
+        _members.write_json(file, "spec", landscape.spec)
+        _members.write_json(file, "provenance", landscape.provenance)
+        _members.write_json(file, _DIGESTS, digests(landscape))
+        trajectories = file.create_group("trajectory", track_order=True)
+        minima = file.create_group("minima", track_order=True)
+        for minimum in landscape.minima.values():
+            _members.write_minimum(minima, trajectories, minimum)
+        planes = file.create_group("planes", track_order=True)
+        for plane in landscape.planes.values():
+            _members.write_plane(planes, plane)
+        for kind, paths in (("curves", landscape.curves), ("lines", landscape.lines)):
+            group = file.create_group(kind, track_order=True)
+            for path in paths.values():
+                _members.write_path(group, path)
+        if landscape.verdict is not None:
+            _members.write_verdict(file, landscape.verdict)
+        file.flush()
+        image: bytes = file.id.get_file_image()
+        return image
+
+
+def _reader(file: h5py.File, path: str | os.PathLike[str]) -> Callable[[h5py.File], Landscape]:
+    """The function that reads this file's version of the format."""
+    try:
+        name = _hdf5.text_attribute(file, "format")
+    except _hdf5.InvalidContent:
+        name = ""
+    if name != FORMAT:
+        members = ", ".join(sorted(_hdf5.names(file))[:6]) or "nothing"
+        raise NotALandscape(
+            f"{os.fspath(path)}: is an HDF5 file of another program (it holds {members}); `valley import` reads "
+            "those of loss-landscape"
+        )
+    version = int(_hdf5.number_attribute(file, "version"))
+    if version > VERSION:
+        raise NotALandscape(
+            f"{os.fspath(path)}: was written by a newer version of Valleyscope (format {version}, this one reads up to "
+            f"{VERSION}); upgrade to open it"
+        )
+    if version not in _READERS:
+        raise DamagedLandscape(f"{os.fspath(path)}: its attribute 'version' is {version}, which never existed")
+    return _READERS[version]
+
+
+def _refuse_altered(landscape: Landscape, written: Any) -> None:
+    """Raise an error that names the first part that is not what was written, as far as the file has digests."""
+    if written is None:
+        return
+    if not isinstance(written, dict):
+        raise _hdf5.InvalidContent(f"file: its attribute {_DIGESTS!r} is not an object of members and digests")
+    flaw = altered(written, digests(landscape))
+    if flaw is not None:
+        raise _hdf5.InvalidContent(flaw)
+
+
+def _read_version_1(file: h5py.File) -> Landscape:
+    minima = _hdf5.subgroup(file, "minima")
+    planes = _hdf5.subgroup(file, "planes")
+    paths = {kind: _hdf5.subgroup(file, kind) for kind in ("curves", "lines")}
+    return Landscape(
+        name=_hdf5.text_attribute(file, "name"),
+        spec=_members.read_json(file, "spec"),
+        provenance=_members.read_json(file, "provenance"),
+        minima={name: _members.read_minimum(minima, name) for name in _hdf5.names(minima)},
+        planes={name: _members.read_plane(planes, name) for name in _hdf5.names(planes)},
+        curves={name: _members.read_path(paths["curves"], name) for name in _hdf5.names(paths["curves"])},
+        lines={name: _members.read_path(paths["lines"], name) for name in _hdf5.names(paths["lines"])},
+        verdict=_members.read_verdict(file),
+        created=_hdf5.text_attribute(file, "created"),
+        updated=_hdf5.text_attribute(file, "updated"),
+    )
+
+
+_READERS: Final[dict[int, Callable[[h5py.File], Landscape]]] = {1: _read_version_1}

@@ -1,0 +1,47 @@
+"""A plane as the record that a landscape keeps: its grid, and where everything with a name lies on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from torch import Tensor
+
+from valleyscope.landscape.geometry.curves import Curve
+from valleyscope.landscape.geometry.planes import Plane
+from valleyscope.landscape.storage.records import TRAJECTORY, PlaneRecord
+
+
+def plane_record(
+    name: str,
+    plane: Plane,
+    points: Mapping[str, Tensor],
+    curves: Mapping[str, Curve],
+    *,
+    splits: Sequence[str],
+    resolution: int | tuple[int, int] = 41,
+    margin: float = 0.2,
+    defining: Sequence[str] = (),
+    path_points: int = 61,
+) -> PlaneRecord:
+    """The record of a plane without values yet: axes, all named points and the given curves projected on it.
+
+    ``defining`` are the names of the points that the plane was made from, its trajectory's minimum among them.
+    """
+    t = np.linspace(0.0, 1.0, path_points)
+    paths = {key: plane.trace(curve, t) for key, curve in curves.items()}
+    if plane.trajectory is not None and defining:
+        paths[f"{TRAJECTORY}{defining[0]}"] = plane.trajectory
+    x, y = plane.axes(resolution, margin=margin)
+    return PlaneRecord.empty(
+        name,
+        plane.kind,
+        x,
+        y,
+        tuple(splits),
+        points={key: plane.coordinates(vector) for key, vector in points.items()},
+        paths=paths,
+        defining=tuple(defining),
+        distances={key: plane.distance(vector) for key, vector in points.items()},
+        note=plane.note,
+    )

@@ -1,0 +1,139 @@
+"""The spec of an experiment: what it accepts, how minima inherit, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from valleyscope.app.experiments.recipes import DEMO, describe_recipe, load_recipe, recipe_names
+from valleyscope.app.experiments.spec import BadSpec, parse_spec, read_spec
+
+TWO: dict[str, Any] = {"minima": {"sgd": {}, "altsdp": {"optimizer": "altsdp", "c": 1e-4}}}
+
+
+def test_a_spec_survives_the_way_to_json_and_back() -> None:
+    for name in recipe_names():
+        spec = load_recipe(name)
+        assert parse_spec(json.loads(json.dumps(spec.to_json()))) == spec
+
+
+def test_every_recipe_says_what_it_is() -> None:
+    assert DEMO in recipe_names()
+    assert all(len(describe_recipe(name)) > 20 for name in recipe_names())
+
+
+def test_a_minimum_takes_what_it_does_not_say_from_training_and_seed() -> None:
+    spec = parse_spec(
+        {
+            "seed": 7,
+            "training": {"epochs": 3, "lr": 0.5},
+            "minima": {"a": {}, "b": {"lr": 0.25, "seed": 1}, "c": {"checkpoint": "c.safetensors"}},
+        }
+    )
+    a, b = spec.minimum("a"), spec.minimum("b")
+    assert (a.epochs, a.lr, a.seed) == (3, 0.5, 7)
+    assert (b.epochs, b.lr, b.seed) == (3, 0.25, 1)
+    assert spec.minimum("c").checkpoint == "c.safetensors"
+
+
+def test_a_minimum_may_replace_the_c_of_training_by_a_target() -> None:
+    spec = parse_spec({"training": {"c": 1e-6}, "minima": {"a": {"optimizer": "altsdp", "target": 1.6}}})
+    assert spec.minimum("a").c is None
+    assert spec.minimum("a").target == 1.6
+
+
+def test_minima_alone_get_curves_and_planes_that_compare_them() -> None:
+    spec = parse_spec({"minima": {"sgd": {}, "altsdp": {}, "control": {}}})
+    assert [(curve.start, curve.end) for curve in spec.all_curves.values()] == [("sgd", "altsdp"), ("sgd", "control")]
+    assert [plane.through for plane in spec.all_planes.values()] == [
+        ("sgd", "altsdp", "valley.bend"),
+        ("sgd", "altsdp", "control"),
+    ]
+    assert (spec.between, spec.control) == (("sgd", "altsdp"), "control")
+    assert spec.lines == [("sgd", "altsdp"), ("sgd", "control"), ("altsdp", "control")]
+
+
+def test_one_minimum_alone_gets_a_plane_around_it_and_no_verdict() -> None:
+    spec = parse_spec({"minima": {"only": {}}})
+    assert spec.all_planes["around"].around == "only"
+    assert spec.between is None
+
+
+def test_empty_curves_and_planes_mean_none() -> None:
+    spec = parse_spec(TWO | {"curves": {}, "planes": {}})
+    assert spec.all_curves == {}
+    assert spec.all_planes == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({}, ["minima is missing"]),
+        ([], ["object", "list"]),
+        ({"minima": {}}, ["minima"]),
+        ({"minima": {"a": {"lr": -1}}}, ["minima.a.lr", "-1", "greater than 0"]),
+        ({"minima": {"a": {"lr": float("nan")}}}, ["minima.a.lr", "finite"]),
+        ({"minima": {"a": {"c": -1e-6}}}, ["minima.a.c", "-1e-06"]),
+        ({"minima": {"a": {"c": float("inf")}}}, ["minima.a.c", "finite"]),
+        ({"minima": {"a": {"mu": -0.5}}}, ["minima.a.mu", "-0.5"]),
+        ({"minima": {"a": {"mu": "nan"}}}, ["minima.a.mu", "finite"]),
+        ({"minima": {"a": {"optimizer": "adam"}}}, ["minima.a.optimizer", "adam", "altsdp"]),
+        ({"minima": {"a": {"structure": "row"}}}, ["minima.a.structure", "row", "filter"]),
+        ({"minima": {"a": {"mode": "primal"}}}, ["minima.a.mode", "primal", "prox"]),
+        ({"minima": {"a": {"c": 1, "target": 1}}}, ["c=1", "target=1"]),
+        ({"minima": {"a": {"epochs": 0}}}, ["minima.a.epochs", "0"]),
+        ({"minima": {"a": {"momentum": 1}}}, ["minima.a.momentum", "1"]),
+        ({"minima": {"a": {"schedule": {"kind": "cosine"}}}}, ["minima.a.schedule", "cosine", "halving"]),
+        ({"minima": {"a": {"checkpoint": "x", "lr": 1}}}, ["checkpoint", "lr"]),
+        ({"minima": {"a/b": {}}}, ["a/b"]),
+        ({"minima": {"a": {}}, "model": {"name": "alexnet"}}, ["alexnet", "cnn"]),
+        ({"minima": {"a": {}}, "model": {"name": "cnn", "width": 3}}, ["width", "channels"]),
+        ({"minima": {"a": {}}, "colour": 1}, ["colour", "unknown field"]),
+        ({"minima": {"a": {}}, "training": {"colour": 1}}, ["training.colour", "unknown field"]),
+        ({"minima": {"a": {}}, "splits": ["valid"]}, ["splits", "valid"]),
+        ({"minima": {"a": {}}, "splits": ["test"]}, ["splits", "train"]),
+        (TWO | {"curves": {"v": {"from": "sgd", "to": "sgd"}}}, ["sgd", "different"]),
+        (TWO | {"curves": {"v": {"from": "sgd", "to": "x"}}}, ["curves.v.to", "'x'", "altsdp"]),
+        (TWO | {"curves": {"sgd": {"from": "sgd", "to": "altsdp"}}}, ["curves.sgd"]),
+        (TWO | {"planes": {"p": {"through": ["sgd", "altsdp", "v.bend"]}}}, ["planes.p.through", "v.bend"]),
+        (TWO | {"planes": {"p": {"through": ["sgd", "sgd", "altsdp"]}}}, ["through", "different"]),
+        (TWO | {"planes": {"p": {}}}, ["planes.p", "exactly one"]),
+        (TWO | {"planes": {"p": {"around": "sgd", "resolution": 2}}}, ["planes.p.resolution", "2"]),
+        (TWO | {"planes": {"p": {"around": "sgd", "resolution": 402}}}, ["planes.p.resolution", "402"]),
+        (TWO | {"planes": {"p": {"trajectory": "x"}}}, ["planes.p.trajectory", "'x'", "altsdp"]),
+        ({"minima": {"a": {"epochs": 2}}, "planes": {"p": {"trajectory": "a"}}}, ["planes.p.trajectory", "have 2 of"]),
+        (TWO | {"training": {"snapshots": 100}, "planes": {"p": {"trajectory": "sgd"}}}, ["p.trajectory", "have 2 of"]),
+        (TWO | {"verdict": {"control": "nobody"}}, ["verdict", "nobody"]),
+        (TWO | {"verdict": {"tolerance": 0}}, ["verdict.tolerance", "0"]),
+    ],
+)
+def test_a_bad_spec_is_refused_with_field_and_value(content: Any, words: list[str]) -> None:
+    with pytest.raises(BadSpec) as refused:
+        parse_spec(content)
+    assert all(word in str(refused.value) for word in words), str(refused.value)
+
+
+@pytest.mark.parametrize(("epochs", "snapshots"), [(3, 0), (3, 1), (5, 2), (120, 0), (120, 59)])
+def test_a_training_path_of_three_points_spans_a_plane(epochs: int, snapshots: int) -> None:
+    training = {"epochs": epochs, "snapshots": snapshots}
+    spec = parse_spec({"training": training, "minima": {"a": {}}, "planes": {"p": {"trajectory": "a"}}})
+    assert spec.minimum("a").kept >= 3
+
+
+def test_unreadable_spec_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(BadSpec, match=r"missing\.yaml does not exist"):
+        read_spec(tmp_path / "missing.yaml")
+    (tmp_path / "torn.yaml").write_text("minima: {a: [")
+    with pytest.raises(BadSpec, match="neither JSON nor YAML"):
+        read_spec(tmp_path / "torn.yaml")
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00\x01")
+    with pytest.raises(BadSpec, match=r"binary\.yaml"):
+        read_spec(tmp_path / "binary.yaml")
+
+
+def test_numbers_in_yaml_without_a_dot_are_numbers(tmp_path: Path) -> None:
+    (tmp_path / "spec.yaml").write_text("minima: {a: {optimizer: altsdp, c: 1e-6}}")
+    assert read_spec(tmp_path / "spec.yaml").minimum("a").c == 1e-6

@@ -1,0 +1,120 @@
+"""Everything about given networks in one call."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from valleyscope.landscape import Landscape, compare, flatten, write_report
+
+X = torch.randn(200, 6, generator=torch.Generator().manual_seed(0))
+Y = (X @ torch.randn(6, 3, generator=torch.Generator().manual_seed(1))).argmax(1)
+DATA = {"train": (X, Y), "test": (X[:50], Y[:50])}
+
+
+def trained(seed: int, steps: int = 400) -> nn.Module:
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(X), Y).backward()
+        optimizer.step()
+    return model
+
+
+def permuted(model: nn.Module) -> nn.Module:
+    """The same function at another place: hidden units in another order."""
+    other = copy.deepcopy(model)
+    order = torch.arange(8).roll(3)
+    for layer, dim in ((other[0], 0), (other[2], 1)):
+        layer.weight.data = layer.weight.data.index_select(dim, order)
+    other[0].bias.data = other[0].bias.data[order]
+    return other
+
+
+def test_two_networks_and_a_control_become_a_landscape_with_a_verdict(tmp_path: Path) -> None:
+    model = trained(0)
+    longer = trained(0, steps=500)
+    result = compare(
+        model,
+        {"early": model.state_dict(), "late": flatten(longer), "control": permuted(model).state_dict()},
+        DATA,
+        resolution=9,
+        epochs=3,
+        batch_size=50,
+    )
+    assert result.verdict is not None
+    assert result.verdict["kind"] == "one basin"
+    assert result.verdict["control"]["line"]["barrier"] > 0.05
+    assert set(result.planes) == {"valley", "basins"}
+    assert set(result.lines) == {"early-late", "early-control", "late-control"}
+    result.save(tmp_path / "landscape.h5")
+    again = Landscape.open(tmp_path / "landscape.h5")
+    assert again.verdict == result.verdict
+    write_report(again, tmp_path / "report.html")
+
+
+def test_a_permuted_copy_is_the_same_function_in_another_basin() -> None:
+    model = trained(0)
+    result = compare(model, {"a": model.state_dict(), "b": permuted(model).state_dict()}, DATA, resolution=5, epochs=2)
+    assert result.verdict is not None
+    assert result.verdict["kind"] != "one basin"
+    a, b = result.minima["a"].final, result.minima["b"].final
+    assert a["train_loss"] == pytest.approx(b["train_loss"], rel=1e-5)
+
+
+def test_two_networks_without_training_are_not_said_to_lie_in_one_basin() -> None:
+    first, second = trained(0, steps=0), trained(1, steps=0)
+    for model in (first, second):
+        model[2].weight.data.mul_(0.1)
+    result = compare(first, {"a": flatten(first), "b": flatten(second)}, DATA, resolution=5, epochs=1)
+    assert result.verdict is not None
+    assert result.verdict["line"]["high"] <= 0.05
+    assert result.verdict["kind"] == "undecided"
+    assert "better than guessing" in result.verdict["sentence"]
+
+
+def test_a_single_pair_is_the_training_split() -> None:
+    model = trained(0)
+    minima = {"a": model.state_dict(), "b": flatten(trained(0, steps=450))}
+    pair, named = (compare(model, minima, data, resolution=5, epochs=1) for data in ((X, Y), {"train": (X, Y)}))
+    assert pair.verdict == named.verdict
+    assert list(pair.planes["valley"].splits) == ["train"]
+
+
+def test_a_caller_without_gradients_gets_the_same_landscape() -> None:
+    model = trained(0)
+    minima = {"a": flatten(model), "b": flatten(trained(0, steps=450))}
+    expected = compare(model, minima, DATA, resolution=5, epochs=1)
+    with torch.inference_mode():
+        found = compare(trained_copy(model), minima, DATA, resolution=5, epochs=1)
+    assert found.verdict == expected.verdict
+    assert (found.planes["valley"].splits["test"].loss == expected.planes["valley"].splits["test"].loss).all()
+
+
+def trained_copy(model: nn.Module) -> nn.Module:
+    """The same network, made where no gradients are."""
+    other = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
+    other.load_state_dict(model.state_dict())
+    return other
+
+
+def test_names_that_cannot_be_saved_are_refused_before_any_work() -> None:
+    model = trained(0, steps=1)
+    with pytest.raises(ValueError, match="minima: a network has the name 'my net'; use 1 to 64 letters"):
+        compare(model, {"my net": model.state_dict(), "b": model.state_dict()}, DATA)
+    with pytest.raises(ValueError, match="data: a split is called 'done', which names another member"):
+        compare(model, {"a": model.state_dict(), "b": model.state_dict()}, {**DATA, "done": DATA["test"]})
+
+
+def test_one_network_or_four_are_refused() -> None:
+    model = trained(0, steps=1)
+    with pytest.raises(ValueError, match="1 networks"):
+        compare(model, {"a": model.state_dict()}, DATA)
+    with pytest.raises(ValueError, match="'train'"):
+        compare(model, {"a": model.state_dict(), "b": model.state_dict()}, {"test": DATA["test"]})

@@ -1,0 +1,88 @@
+"""Valleyscope: do these trained networks lie in one flat valley of the loss?
+
+The public names of the library, and the packages `valleyscope.training`, `valleyscope.landscape` and
+`valleyscope.app`. A name is imported when it is first used, so processes that only read results never load torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from valleyscope.landscape import Bezier as Bezier
+    from valleyscope.landscape import Evaluator as Evaluator
+    from valleyscope.landscape import Landscape as Landscape
+    from valleyscope.landscape import Plane as Plane
+    from valleyscope.landscape import PolyChain as PolyChain
+    from valleyscope.landscape import along as along
+    from valleyscope.landscape import barrier as barrier
+    from valleyscope.landscape import compare as compare
+    from valleyscope.landscape import evaluate as evaluate
+    from valleyscope.landscape import fit_curve as fit_curve
+    from valleyscope.landscape import flatten as flatten
+    from valleyscope.landscape import import_file as import_file
+    from valleyscope.landscape import line as line
+    from valleyscope.landscape import surface as surface
+    from valleyscope.landscape import unflatten as unflatten
+    from valleyscope.landscape import verdict as verdict
+    from valleyscope.landscape import write_report as write_report
+    from valleyscope.training import AltSDP as AltSDP
+    from valleyscope.training import Dataset as Dataset
+    from valleyscope.training import Training as Training
+    from valleyscope.training import build_model as build_model
+    from valleyscope.training import load_checkpoint as load_checkpoint
+    from valleyscope.training import load_dataset as load_dataset
+    from valleyscope.training import partition as partition
+    from valleyscope.training import save_checkpoint as save_checkpoint
+    from valleyscope.training import sparsity as sparsity
+    from valleyscope.training import train as train
+
+_TRAINING = (
+    "AltSDP",
+    "Dataset",
+    "Training",
+    "build_model",
+    "load_checkpoint",
+    "load_dataset",
+    "partition",
+    "save_checkpoint",
+    "sparsity",
+    "train",
+)
+_LANDSCAPE = (
+    "Bezier",
+    "Evaluator",
+    "Landscape",
+    "Plane",
+    "PolyChain",
+    "along",
+    "barrier",
+    "compare",
+    "evaluate",
+    "fit_curve",
+    "flatten",
+    "import_file",
+    "line",
+    "surface",
+    "unflatten",
+    "verdict",
+    "write_report",
+)
+_ROOMS = ("app", "landscape", "training")
+
+__all__ = sorted(_TRAINING + _LANDSCAPE)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"valleyscope.{name}")
+    if name in _TRAINING:
+        return getattr(import_module("valleyscope.training"), name)
+    if name in _LANDSCAPE:
+        return getattr(import_module("valleyscope.landscape"), name)
+    raise AttributeError(f"module 'valleyscope' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *_ROOMS]
