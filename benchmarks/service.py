@@ -128,7 +128,7 @@ def run_alone(base: Path, spec: Path | str) -> float:
 def loading() -> float:
     """CPU seconds that `valley run` spends on loading libraries, in itself and in its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    parent, child = "import app.cli, app.commands.terminal", "import torch._dynamo, app.experiments.tasks"
+    parent, child = "import valleyscope.app.commands.run", "import torch._dynamo, valleyscope.app.tasks.tasks"
     for script in (parent, *[child] * WORKERS):
         subprocess.run([sys.executable, "-c", script], cwd=HOUSE, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from valleyscope.landscape.analysis.surfaces import surface as surface
     from valleyscope.landscape.analysis.verdict import verdict as verdict
     from valleyscope.landscape.cancellation import Cancelled as Cancelled
-    from valleyscope.landscape.compare import compare as compare
+    from valleyscope.landscape.comparison import compare as compare
     from valleyscope.landscape.evaluation.evaluator import Evaluator as Evaluator
     from valleyscope.landscape.evaluation.evaluator import evaluate as evaluate
     from valleyscope.landscape.fitting.fit_curve import fit_curve as fit_curve
@@ -37,7 +37,7 @@ _HOMES = {
     "PolyChain": "geometry.curves",
     "along": "analysis.profiles",
     "barrier": "analysis.barriers",
-    "compare": "compare",
+    "compare": "comparison",
     "evaluate": "evaluation.evaluator",
     "fit_curve": "fitting.fit_curve",
     "flatten": "geometry.vectors",

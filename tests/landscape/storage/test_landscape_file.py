@@ -317,8 +317,9 @@ def test_wrong_arrays_are_refused_before_anything_is_written(tmp_path: Path) -> 
 
 
 def test_reading_and_drawing_need_no_torch() -> None:
-    modules = "store, landscape.figures, landscape.report, landscape.export, landscape.foreign, landscape.atomic"
-    program = f"import sys; import landscape.{modules}; sys.exit('torch' in sys.modules)"
+    modules = ("storage.landscape_file", "figures", "report", "export", "importers", "storage.atomic_write")
+    imported = ", ".join(f"valleyscope.landscape.{name}" for name in modules)
+    program = f"import sys, {imported}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0
 
 
