@@ -21,7 +21,7 @@ from pydantic_settings import (
 
 from valleyscope.app.database_url import check_address, without_secrets
 from valleyscope.app.secret_files import BadSecretFile, SecretFilesSource
-from valleyscope.app.storage.object_store import check_url
+from valleyscope.app.store_url import check_store_url
 
 TOML_FILE = "valley.toml"
 ENVIRONMENT_FILE = ".env"
@@ -135,7 +135,7 @@ class Settings(BaseSettings):
     @field_validator("store")
     @classmethod
     def _store_without_secret(cls, url: str | None) -> str | None:
-        return None if url is None else check_url(url)
+        return None if url is None else check_store_url(url)
 
     @field_validator("hosts", "allowed_models", "allowed_datasets", mode="before")
     @classmethod

@@ -12,6 +12,35 @@ import pytest
 
 HOUSE = Path(__file__).parent.parent
 FORBIDDEN = {"training": {"app", "landscape"}, "landscape": {"app", "training"}, "app": set()}
+ORDER = {
+    "app": (
+        {"database_url", "devices", "log_config", "secret_files", "settings", "shutdown", "store_url"},
+        {"experiments"},
+        {"tasks"},
+        {"storage"},
+        {"jobs"},
+        {"worker"},
+        {"api"},
+        {"commands"},
+        {"cli"},
+    ),
+    "landscape": (
+        {"cancellation", "colours", "json_encoding"},
+        {"geometry"},
+        {"storage"},
+        {"network"},
+        {"convolution"},
+        {"evaluation"},
+        {"fitting"},
+        {"analysis"},
+        {"figures"},
+        {"report"},
+        {"export"},
+        {"importers"},
+        {"comparison"},
+    ),
+}
+"""Packages and modules of a room, lowest first: each may import those before it."""
 WITHOUT_TORCH = (
     "valleyscope.app.cli",
     "valleyscope.app.experiments.cost",
@@ -44,12 +73,28 @@ def imports(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("room", FORBIDDEN)
-def test_imports_point_one_way(room: str) -> None:
+def test_rooms_import_one_way(room: str) -> None:
     modules = sorted((HOUSE / room).rglob("*.py"))
     assert modules
     for path in modules:
-        crossed = {name.split(".")[0] for name in imports(path)} & FORBIDDEN[room]
+        names = list(imports(path))
+        assert not {name.split(".")[0] for name in names} & {"app", "landscape", "training"}, f"{path}: use valleyscope"
+        crossed = {name.split(".")[1] for name in names if name.startswith("valleyscope.")} & FORBIDDEN[room]
         assert not crossed, f"{path.relative_to(HOUSE)} imports {crossed}"
+
+
+@pytest.mark.parametrize("room", ORDER)
+def test_packages_of_a_room_import_one_way(room: str) -> None:
+    level = {name: number for number, names in enumerate(ORDER[room]) for name in names}
+    for path in sorted((HOUSE / room).rglob("*.py")):
+        own = path.relative_to(HOUSE / room).parts[0].removesuffix(".py")
+        if own == "__init__":
+            continue
+        assert own in level, f"{room}/{own} has no place in the order"
+        for name in imports(path):
+            parts = name.split(".")
+            if parts[:2] == ["valleyscope", room] and len(parts) > 2:
+                assert level[parts[2]] <= level[own], f"{path.relative_to(HOUSE)} imports {name}"
 
 
 def test_what_only_reads_and_serves_does_not_import_torch() -> None:

@@ -22,7 +22,6 @@ from valleyscope.app.storage.db_errors import short_message
 from valleyscope.app.storage.event_feed import EventFeed
 from valleyscope.app.storage.experiment_table import ExperimentRow, ExperimentTable
 from valleyscope.app.storage.file_store import FileStore
-from valleyscope.app.worker.supervisor import WorkerSupervisor
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +62,8 @@ class OrchestratorPool:
             call_workers=self._call_workers,
             report_renderer=ReportRenderer(),
         )
-        self._supervisor: WorkerSupervisor | None = None
+        self._wake_workers: Callable[[], None] = lambda: None
+        self._local_workers: Callable[[], int] = lambda: 0
         self._lock = threading.Lock()
         self._orchestrating: dict[str, str] = {}
         self._starting = 0
@@ -89,9 +89,9 @@ class OrchestratorPool:
         self._watchman.join(_STOP_PATIENCE)
         self._stage.report_renderer.close()
 
-    def set_local_workers(self, supervisor: WorkerSupervisor) -> None:
-        """Let local workers know at once when there is work."""
-        self._supervisor = supervisor
+    def set_local_workers(self, wake_workers: Callable[[], None], count: Callable[[], int]) -> None:
+        """Wake the workers of this host whenever tasks are enqueued."""
+        self._wake_workers, self._local_workers = wake_workers, count
 
     @contextmanager
     def room(self, priority: int) -> Iterator[bool]:
@@ -134,17 +134,14 @@ class OrchestratorPool:
                 self._set_pace()
 
     def _call_workers(self) -> None:
-        if self._supervisor is not None:
-            self._supervisor.call()
+        self._wake_workers()
 
     def _set_pace(self) -> None:
         try:
             with self._database.read() as connection:
                 workers = len(process_ids(connection, "worker"))
             self._most = orchestrated_at_once(workers)
-            called = (
-                self._database.sqlite and self._supervisor is not None and workers <= len(self._supervisor.processes)
-            )
+            called = self._database.sqlite and workers <= self._local_workers()
             self.jobs.pace(busy=bool(self._orchestrating), workers=workers, called=called)
         except Exception as error:  # only a matter of speed
             log.warning("the pace of workers could not be set: %s", error)

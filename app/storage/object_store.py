@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from valleyscope.app.storage.ids import new_id
 from valleyscope.app.storage.s3_timeouts import ATTEMPTS, configuration
+from valleyscope.app.store_url import LOCAL_SCHEMES, check_store_url
 
 _WHOLE: Final = 16 * 2**20
 """Files up to this size travel in one request; larger ones in parts, which a store shows only when all are there."""
@@ -29,7 +30,6 @@ _ATTEMPTS: Final = 3
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,120}")
 _DEEPEST: Final = 3
 _EXTRAS: Final = {"s3": "s3", "s3a": "s3"}
-_LOCAL: Final = ("file", "local")
 _OF_THIS_DISK: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE)
 _WITHOUT_CREDENTIALS = re.compile("Credential|ProfileNotFound|SSO|TokenRetrieval")
 _UNREACHABLE = re.compile("Endpoint|Connect|Timeout|Timed|HTTPClientError|Gai|SSL|ServerDisconnected")
@@ -51,24 +51,6 @@ class Object:
     tag: str
 
 
-def check_url(url: str) -> str:
-    """A store's address without the slash at its end; raises ValueError where it cannot be one."""
-    found = urlsplit(url)
-    if not found.scheme or "://" not in url or "::" in url:
-        raise ValueError("must be the URL of a store, such as s3://bucket/prefix or file:///mnt/valley")
-    if found.scheme == "memory":
-        raise ValueError("memory:// ends with the process and no other one sees it: use s3://bucket/prefix")
-    if "@" in found.netloc or found.query or found.fragment or found.password:
-        raise ValueError("must have no credentials and no options in it: set AWS_ACCESS_KEY_ID and the like instead")
-    if found.scheme in _LOCAL and (found.netloc or not found.path.strip("/")):
-        raise ValueError("must name a folder by its absolute path: file:///mnt/valley")
-    if found.scheme not in _LOCAL and not found.netloc:
-        raise ValueError("must name a bucket: s3://bucket/prefix")
-    if any(part in ("", ".", "..") for part in found.path.rstrip("/").split("/")[1:]):
-        raise ValueError("must have no empty part, . or .. in its path")
-    return url.rstrip("/")
-
-
 def is_plain(name: str) -> bool:
     """Whether a name that a store told is one that we could have given: relative, plain, and not deep."""
     parts = name.split("/")
@@ -79,9 +61,9 @@ class ObjectStore:
     """All objects under one address. Safe to use from several threads."""
 
     def __init__(self, url: str) -> None:
-        self.url = check_url(url)
+        self.url = check_store_url(url)
         self._scheme = urlsplit(url).scheme
-        self._local = self._scheme in _LOCAL
+        self._local = self._scheme in LOCAL_SCHEMES
         self._system, self._root = self._open()
 
     def probe(self) -> None:

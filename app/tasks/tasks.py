@@ -25,9 +25,9 @@ from valleyscope.app.experiments.task_results import (
     SurfaceTile,
     TrainedMinimum,
 )
+from valleyscope.app.tasks.assignment import Assignment
 from valleyscope.app.tasks.context import TaskContext
 from valleyscope.app.tasks.torch_device import MemoryFull, device_name, is_memory_full, set_precision
-from valleyscope.app.worker.child_process import Assignment
 from valleyscope.landscape import along, fit_curve, verdict
 from valleyscope.landscape.analysis.profiles import Profile, line
 from valleyscope.landscape.analysis.sharpness import sharpness

@@ -12,32 +12,18 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 from valleyscope.app import log_config
 from valleyscope.app.devices import environment_of
-from valleyscope.app.experiments.plan import Task
-from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.experiments.task_results import Result
+from valleyscope.app.tasks.assignment import Assignment
 from valleyscope.app.tasks.failures import FULL, Fault, disk_fault
 
 _SPAWN = multiprocessing.get_context("spawn")
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """A task of an experiment in its directory; `checkpoints` are the files of minima that are not trained."""
-
-    task: Task
-    spec: Spec
-    directory: Path
-    data_root: Path | None
-    checkpoints: Mapping[str, Path]
 
 
 @dataclass(frozen=True)

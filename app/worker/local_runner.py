@@ -14,7 +14,8 @@ from valleyscope.app.devices import devices_for
 from valleyscope.app.experiments.experiment_writer import ExperimentWriter
 from valleyscope.app.experiments.plan import Task, blocked_tasks, ready_tasks
 from valleyscope.app.experiments.task_results import Result
-from valleyscope.app.worker.child_process import Advance, Assignment, Child, Failed, Finished, Message
+from valleyscope.app.tasks.assignment import Assignment
+from valleyscope.app.worker.child_process import Advance, Child, Failed, Finished, Message
 
 log = logging.getLogger(__name__)
 

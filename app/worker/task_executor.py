@@ -17,9 +17,9 @@ from valleyscope.app.jobs.task_table import Found, TaskTable
 from valleyscope.app.storage.database import Database
 from valleyscope.app.storage.file_store import FileStore
 from valleyscope.app.storage.home import Home
+from valleyscope.app.tasks.assignment import Assignment
 from valleyscope.app.tasks.failures import WorkerFault
 from valleyscope.app.worker.cancel_watch import CancelWatch
-from valleyscope.app.worker.child_process import Assignment
 from valleyscope.app.worker.child_runner import ChildDied, ChildRunner, Interrupted, TaskFailed
 from valleyscope.app.worker.progress_buffer import ProgressBuffer
 

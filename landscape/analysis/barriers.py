@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from valleyscope.landscape.storage.records import PathRecord
+
 Floats = NDArray[np.float64]
 
+_CLOSE = 1e-9
 CHUNK = 16
 """Resamplings drawn at a time: their weights for 60000 samples take 4 MB."""
 
@@ -28,6 +31,18 @@ def barrier(losses: ArrayLike) -> float:
     if np.isnan(values).any():
         raise ValueError("losses contain NaN; a loss that overflows is inf")
     return float(_barriers(values[None])[0])
+
+
+def path_barrier(path: PathRecord, split: str) -> float | None:
+    """The barrier between the two ends of a recorded path, t = 0 and t = 1; None where a loss is missing.
+
+    Paths of other tools may extend beyond the ends, or lack the network at one of them.
+    """
+    inside = (path.t >= -_CLOSE) & (path.t <= 1.0 + _CLOSE)
+    losses, t = path.splits[split].loss[inside], path.t[inside]
+    if len(t) < 2 or t[0] > _CLOSE or t[-1] < 1.0 - _CLOSE or np.isnan(losses).any():
+        return None
+    return barrier(losses)
 
 
 @dataclass(frozen=True)

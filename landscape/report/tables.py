@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from valleyscope.landscape.analysis.barriers import path_barrier
 from valleyscope.landscape.figures.profile import path_label
 from valleyscope.landscape.report.words import MISSING, barrier, loss, moment, percent, text
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -109,7 +110,7 @@ def _rise(values: Mapping[str, Any] | None) -> str:
 
 
 def _barrier(path: PathRecord) -> float | None:
-    return path.barrier("train" if "train" in path.splits else next(iter(path.splits)))
+    return path_barrier(path, "train" if "train" in path.splits else next(iter(path.splits)))
 
 
 def _range(path: PathRecord, split: str, quantity: str) -> str:

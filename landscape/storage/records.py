@@ -15,8 +15,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from valleyscope.landscape.analysis.barriers import barrier
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Coordinates = tuple[float, float]
@@ -26,7 +24,6 @@ PATH_KINDS: Final = ("bezier", "polychain", "line", "curve")
 DISTANCE: Final = "distance in weight space"
 TRAJECTORY: Final = "trajectory:"
 
-_CLOSE = 1e-9
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
@@ -120,17 +117,6 @@ class PathRecord:
     arc: Floats
     splits: dict[str, PathValues]
     note: str = ""
-
-    def barrier(self, split: str) -> float | None:
-        """The barrier between the two ends, t = 0 and t = 1; None where their losses are not all known.
-
-        Lines of other tools may go on beyond the ends, or have no network at one of them.
-        """
-        inside = (self.t >= -_CLOSE) & (self.t <= 1.0 + _CLOSE)
-        losses, t = self.splits[split].loss[inside], self.t[inside]
-        if len(t) < 2 or t[0] > _CLOSE or t[-1] < 1.0 - _CLOSE or np.isnan(losses).any():
-            return None
-        return barrier(losses)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from valleyscope.app.api.problems import Problem
 from valleyscope.app.api.schemas import Minima, Profile, Surface, Verdict
 from valleyscope.app.api.serializers import planes_of
 from valleyscope.app.storage.experiment_table import ExperimentRow
+from valleyscope.landscape.analysis.barriers import path_barrier
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Floats, PathRecord, PlaneRecord
 
@@ -187,7 +188,7 @@ def _path(path: PathRecord) -> dict[str, Any]:
         "error": {split: listed(values.error) for split, values in path.splits.items()},
         "barrier": {
             split: None if found is None else number(found)
-            for split, found in ((split, path.barrier(split)) for split in path.splits)
+            for split, found in ((split, path_barrier(path, split)) for split in path.splits)
         },
     }
 

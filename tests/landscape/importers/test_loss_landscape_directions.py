@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
+from valleyscope.landscape.analysis.barriers import path_barrier
 from valleyscope.landscape.importers import NotImportable, import_file
 from valleyscope.landscape.report.tables import paths_table
 
@@ -52,7 +53,7 @@ def test_networks_that_directions_lead_to_have_their_points(
 def test_the_barrier_of_a_line_is_that_between_its_networks(tmp_path: Path) -> None:
     found = import_file(line(tmp_path / "line.h5", "nets/model_300.t7_model_200.t7_weights.h5"))
     path = found.lines["model-model2"]
-    assert path.barrier("train") == pytest.approx(1.0)
+    assert path_barrier(path, "train") == pytest.approx(1.0)
     assert "1.000" in paths_table([path])
     assert found.minima.keys() == {"model", "model2"}
 
