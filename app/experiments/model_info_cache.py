@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 FOLDER: Final = "model_info_cache"
 _MOST = 256
-_DRAWING = Path(__file__).with_name("drawing.py")
+_DRAWING = Path(__file__).with_name("model_inspector.py")
 _TRAINING = Path(__file__).parents[2] / "training"
 
 

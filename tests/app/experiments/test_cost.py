@@ -104,7 +104,7 @@ def test_blueprints_are_drawn_once_and_agree_with_the_networks(monkeypatch: pyte
     norms = drawn.norms[("filter", True)]
     assert 0.3 < norms.smallest <= norms.median < 1
     with monkeypatch.context() as silence:
-        silence.setattr(JsonSubprocess, "ask", lambda *_: pytest.fail("what is drawn already is asked for again"))
+        silence.setattr(JsonSubprocess, "request", lambda *_: pytest.fail("what is drawn already is asked for again"))
         assert model_info_cache.draw(Model(name="cnn"), "digits") is drawn
     with pytest.raises(BadModel, match="1,000,000 are allowed"):
         model_info_cache.draw(Model(name="mlp", hidden=[10_000, 10_000]), "digits")

@@ -34,7 +34,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         questions.append(question)
         return DRAWN
 
-    monkeypatch.setattr(JsonSubprocess, "ask", ask)
+    monkeypatch.setattr(JsonSubprocess, "request", ask)
     return questions
 
 

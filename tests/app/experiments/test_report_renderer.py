@@ -15,7 +15,7 @@ from valleyscope.app.experiments.report_renderer import ReportRenderer, render_i
 
 
 @pytest.fixture
-def press() -> Iterator[ReportRenderer]:
+def renderer() -> Iterator[ReportRenderer]:
     found = ReportRenderer()
     yield found
     found.close()
@@ -27,33 +27,35 @@ def landscape(tmp_path: Path) -> Path:
     return tmp_path / "landscape.h5"
 
 
-def test_a_printed_report_is_that_of_the_library(press: ReportRenderer, landscape: Path, tmp_path: Path) -> None:
+def test_a_printed_report_is_that_of_the_library(renderer: ReportRenderer, landscape: Path, tmp_path: Path) -> None:
     render_in_process(landscape, tmp_path / "here.html")
     for name in ("first.html", "second.html"):
-        press.print(landscape, tmp_path / name)
+        renderer.render(landscape, tmp_path / name)
         assert (tmp_path / name).read_bytes() == (tmp_path / "here.html").read_bytes()
 
 
 def test_a_press_that_dies_is_replaced_and_nothing_is_lost(
-    press: ReportRenderer, landscape: Path, tmp_path: Path
+    renderer: ReportRenderer, landscape: Path, tmp_path: Path
 ) -> None:
-    press.print(landscape, tmp_path / "first.html")
-    process = press._subprocess.pid
+    renderer.render(landscape, tmp_path / "first.html")
+    process = renderer._subprocess.pid
     assert process is not None
     os.kill(process, signal.SIGKILL)
-    press.print(landscape, tmp_path / "second.html")
-    press.print(landscape, tmp_path / "third.html")
+    renderer.render(landscape, tmp_path / "second.html")
+    renderer.render(landscape, tmp_path / "third.html")
     assert len({(tmp_path / f"{name}.html").read_bytes() for name in ("first", "second", "third")}) == 1
-    assert press._subprocess.pid not in (None, process)
+    assert renderer._subprocess.pid not in (None, process)
 
 
-def test_what_the_disk_refuses_is_an_error_of_the_disk(press: ReportRenderer, landscape: Path, tmp_path: Path) -> None:
+def test_what_the_disk_refuses_is_an_error_of_the_disk(
+    renderer: ReportRenderer, landscape: Path, tmp_path: Path
+) -> None:
     with pytest.raises(OSError, match="nowhere") as refused:
-        press.print(landscape, tmp_path / "nowhere" / "report.html")
+        renderer.render(landscape, tmp_path / "nowhere" / "report.html")
     assert refused.value.errno == errno.ENOENT
 
 
-def test_a_landscape_that_cannot_be_read_is_told(press: ReportRenderer, tmp_path: Path) -> None:
+def test_a_landscape_that_cannot_be_read_is_told(renderer: ReportRenderer, tmp_path: Path) -> None:
     (tmp_path / "landscape.h5").write_bytes(b"nothing of the kind")
     with pytest.raises((ValueError, OSError), match=r"landscape|report"):
-        press.print(tmp_path / "landscape.h5", tmp_path / "report.html")
+        renderer.render(tmp_path / "landscape.h5", tmp_path / "report.html")

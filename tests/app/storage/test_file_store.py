@@ -244,8 +244,8 @@ def test_a_url_that_cannot_be_a_store_is_refused_without_repeating_it(tmp_path: 
 def test_a_missing_library_is_named(tmp_path: Path) -> None:
     script = (
         "import sys; sys.modules['s3fs'] = None\n"
-        "from valleyscope.app.storage.home import Storage; from valleyscope.app.storage.file_store import open_store\n"
-        f"open_store('s3://bucket/x', Storage({str(tmp_path)!r}))"
+        "from valleyscope.app.storage.home import Home; from valleyscope.app.storage.file_store import open_store\n"
+        f"open_store('s3://bucket/x', Home({str(tmp_path)!r}))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert "pip install 'valleyscope[s3]'" in done.stderr.splitlines()[-1]

@@ -101,7 +101,7 @@ def test_files_that_are_not_there_are_not_made_up(database: Database, store: Fil
     unmounted = tmp_path / "unmounted"
     unmounted.mkdir()
     elsewhere = open_store(f"file://{unmounted}" if store.remote else None, Home(unmounted))
-    for action in (HomeIdentity(database, elsewhere).settle, HomeIdentity(database, elsewhere).check):
+    for action in (HomeIdentity(database, elsewhere).establish, HomeIdentity(database, elsewhere).check):
         with pytest.raises(WrongHome, match="is not the one of this database"):
             action()
     assert not list(unmounted.iterdir())

@@ -203,7 +203,7 @@ def test_the_proof_decides_whose_fault_it_was(tmp_path: Path, monkeypatch: pytes
     answers: list[str | None] = [None, None, "it fell off the bus", None]
     found = WorkerSelfTest(Home(tmp_path / "home"), lambda: answers.pop(0))
     assert (found.ready, found.due) == (False, True)
-    assert found.self_test()
+    assert found.run()
     assert (found.ready, found.due) == (True, False)
 
     trouble = WorkerFault("CUDA error: launch failure")
@@ -218,19 +218,19 @@ def test_the_proof_decides_whose_fault_it_was(tmp_path: Path, monkeypatch: pytes
     assert (found.ready, found.due) == (False, False)  # each time it waits longer
     now[0] += 1.0
     assert found.due
-    assert found.self_test()
+    assert found.run()
 
 
 def test_a_disk_that_was_full_needs_room_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = WorkerSelfTest(Home(tmp_path), lambda: None)
-    assert found.self_test()
+    assert found.run()
     room = [2**20]
-    usage = self_test.Storage.probe_work.__globals__["shutil"]
+    usage = self_test.Home.probe_work.__globals__["shutil"]
     monkeypatch.setattr(usage, "disk_usage", lambda _: usage._ntuple_diskusage(2**40, 0, room[0]))
     assert found.blame(WorkerFault("[Errno 28] No space left on device", full=True))
     assert "No space left on device" in str(found.fault)
     room[0] = self_test.SPARE
-    assert found.self_test()
+    assert found.run()
 
 
 def test_a_heartbeat_says_why_its_worker_takes_no_work(tmp_path: Path) -> None:
