@@ -120,9 +120,9 @@ def test_a_gpu_that_torch_cannot_find_is_no_silent_processor(monkeypatch: pytest
     monkeypatch.setattr(torch_device, "_wanted", "cuda:1")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(NoDevice, match=r"was given cuda:1, but torch .* finds no GPU"):
-        torch_device.processor()
+        torch_device.torch_device()
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert torch_device.processor() == torch.device("cuda", 0)
+    assert torch_device.torch_device() == torch.device("cuda", 0)
 
 
 def test_tf32_is_off_unless_asked_for() -> None:

@@ -16,7 +16,7 @@ from valleyscope.app.experiments.plan import Kind, Task
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.log_config import Style, start_logging
 from valleyscope.app.tasks.assignment import Assignment
-from valleyscope.app.worker.child_runner import Desk
+from valleyscope.app.worker.child_runner import ChildRunner
 
 if __name__ == "__main__":
     start_logging(Style("INFO", "json"))
@@ -26,7 +26,7 @@ if __name__ == "__main__":
         "minima": {"sgd": {}}, "training": {"epochs": 1, "batch_size": 500}, "samples": 500,
         "model": {"name": "tests.app.plugins:worrying"},
     })
-    child_runner = Desk("cpu")
+    child_runner = ChildRunner("cpu")
     child_runner.run(Assignment(Task(Kind.TRAIN, "sgd"), spec, folder, None, {}), lambda _: None, lambda: None)
     child_runner.clear()
 """

@@ -148,6 +148,6 @@ def test_a_run_in_the_terminal_has_workers_also_where_a_server_has_none(
     (tmp_path / "valley.toml").write_text("workers = 0\n")
     monkeypatch.setenv("VALLEY_HOME", str(tmp_path))
     given = []
-    monkeypatch.setattr("app.cli.run_in_terminal", lambda *_, workers, **__: given.append(workers) or 0)
+    monkeypatch.setattr("valleyscope.app.cli.run_in_terminal", lambda *_, workers, **__: given.append(workers) or 0)
     assert main(["run", "digits", "--out", str(tmp_path / "out")]) == 0
     assert given == [None]

@@ -39,7 +39,7 @@ def shrink(page: Page) -> None:
         "name": "by clicking",
         "model.channels": "4, 8",
         "model.hidden": "16",
-        "valleyscope.training.epochs": "2",
+        "training.epochs": "2",
         "curves.valley.epochs": "1",
         "curves.contrast.epochs": "1",
         "planes.valley.resolution": "9",

@@ -170,7 +170,7 @@ def test_unknown_experiments_are_not_found(bare: Server, id: str) -> None:
         ({"dataset": "npz:/etc/passwd"}, "dataset"),
         ({"dataset": "os:listdir"}, "dataset"),
         ({"dataset": "imagenet"}, "dataset"),
-        ({"training": {"epochs": 2001}}, "valleyscope.training.epochs"),
+        ({"training": {"epochs": 2001}}, "training.epochs"),
         ({"minima": {"a": {"checkpoint": "../../etc/passwd"}}, "curves": {}, "planes": {}}, "minima.a.checkpoint"),
         ({"name": "a\u0000b"}, "name"),
         ({"force": "perhaps"}, "force"),

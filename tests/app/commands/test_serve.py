@@ -80,8 +80,8 @@ def test_small_answers_leave_at_once_on_connections_that_are_kept(tmp_path: Path
 
 def test_a_worker_hears_the_calls_of_its_server_and_leaves_with_it() -> None:
     program = (
-        "import signal; from valleyscope.app.worker.supervisor import heed_parent\n"
-        "heed_parent(lambda: print('called', flush=True)); signal.pause()"
+        "import signal; from valleyscope.app.worker.supervisor import watch_parent\n"
+        "watch_parent(lambda: print('called', flush=True)); signal.pause()"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -171,7 +171,7 @@ def test_a_refusal_is_shown_with_its_fields(bare: Server, tmp_path: Path) -> Non
     refused = call(bare, "submit", spec)
     assert refused.returncode == 2
     assert "dataset: data set 'npz:/etc/passwd' is not offered here" in refused.stderr
-    assert "valleyscope.training.epochs" in refused.stderr
+    assert "training.epochs" in refused.stderr
 
 
 def test_a_server_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:

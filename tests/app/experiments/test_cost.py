@@ -149,6 +149,6 @@ def test_admission_refuses_what_costs_too_much_unless_forced() -> None:
     submission_limits = SubmissionLimits(limits, ModelInfoCache(None, 10**9), lambda _: None)
     spec = load_recipe("vgg16-cifar10-c5e-7-mu51")
     with pytest.raises(TooExpensive, match="force"):
-        submission_limits.admit(spec)
-    assert submission_limits.admit(spec, force=True).gpu_hours > 1
-    assert submission_limits.admit(load_recipe("digits")).gpu_hours < 0.1
+        submission_limits.check(spec)
+    assert submission_limits.check(spec, force=True).gpu_hours > 1
+    assert submission_limits.check(load_recipe("digits")).gpu_hours < 0.1

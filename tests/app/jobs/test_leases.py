@@ -29,8 +29,8 @@ from valleyscope.app.storage.database import Database, lock_key
 _HOLDER = """
 import sys, threading
 from valleyscope.app.storage.database import Database
-from valleyscope.app.jobs.process_registry import Member
-member = Member(Database(sys.argv[1]), "worker", lease_seconds=600.0)  # so it is not by the clock that it is lost
+from valleyscope.app.jobs.process_registry import ProcessEntry
+member = ProcessEntry(Database(sys.argv[1]), "worker", lease_seconds=600.0)  # so it is not by the clock that it is lost
 print(member.id, flush=True)
 threading.Event().wait()
 """

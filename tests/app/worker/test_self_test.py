@@ -207,12 +207,12 @@ def test_the_proof_decides_whose_fault_it_was(tmp_path: Path, monkeypatch: pytes
     assert (found.ready, found.due) == (True, False)
 
     trouble = WorkerFault("CUDA error: launch failure")
-    assert not found.blame(trouble)  # the worker is well: others may try themselves at the task
+    assert not found.run_after_failure(trouble)  # the worker is well: others may try themselves at the task
     assert (found.ready, found.due, found.fault) == (False, False, None)
     now[0] += 1.0
     assert found.ready
 
-    assert found.blame(trouble)
+    assert found.run_after_failure(trouble)
     assert found.fault == "it fell off the bus"
     now[0] += 1.0
     assert (found.ready, found.due) == (False, False)  # each time it waits longer
@@ -227,7 +227,7 @@ def test_a_disk_that_was_full_needs_room_again(tmp_path: Path, monkeypatch: pyte
     room = [2**20]
     usage = self_test.Home.probe_work.__globals__["shutil"]
     monkeypatch.setattr(usage, "disk_usage", lambda _: usage._ntuple_diskusage(2**40, 0, room[0]))
-    assert found.blame(WorkerFault("[Errno 28] No space left on device", full=True))
+    assert found.run_after_failure(WorkerFault("[Errno 28] No space left on device", full=True))
     assert "No space left on device" in str(found.fault)
     room[0] = self_test.SPARE
     assert found.run()
