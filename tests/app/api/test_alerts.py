@@ -16,7 +16,7 @@ from valleyscope.app.settings import Settings
 from valleyscope.app.storage.database import Database
 from valleyscope.app.storage.tables import tasks
 
-HOUSE = Path(__file__).parents[2]
+HOUSE = Path(__file__).parents[3]
 RULES: list[dict[str, Any]] = [
     rule
     for group in yaml.safe_load((HOUSE / "deploy" / "prometheus" / "alerts.yml").read_text())["groups"]
