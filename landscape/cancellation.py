@@ -12,7 +12,7 @@ class Cancelled(Exception):
     """The caller's cancel check said stop; what was saved before stays valid."""
 
 
-def stop_if(cancelled: CancelCheck | None) -> None:
+def raise_if_cancelled(cancelled: CancelCheck | None) -> None:
     """Raise ``Cancelled`` when the cancel check says so."""
     if cancelled is not None and cancelled():
         raise Cancelled("cancelled by the caller")

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from valleyscope.landscape.cancellation import CancelCheck, stop_if
+from valleyscope.landscape.cancellation import CancelCheck, raise_if_cancelled
 from valleyscope.landscape.evaluation.evaluator import BatchNorm, Evaluator, Progress
 from valleyscope.landscape.evaluation.splits import Data
 from valleyscope.landscape.geometry.random_directions import filter_normalised
@@ -95,7 +95,7 @@ def sharpness(
     both_signs = np.array([[1.0, 0.0], [1.0, radius], [1.0, -radius]])
     losses: list[NDArray[np.float64]] = []
     for index in range(directions):
-        stop_if(cancelled)
+        raise_if_cancelled(cancelled)
         direction = filter_normalised(model, centre, generator, biases=biases).to(centre)
         basis = torch.stack([centre, direction])
         # The centre is evaluated once, with the first direction.

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from valleyscope.landscape.analysis.barriers import Barrier, barrier, bootstrap_barriers
-from valleyscope.landscape.analysis.verdict_text import finding, guess, sentence
+from valleyscope.landscape.analysis.verdict_text import finding, guessing_note, sentence
 from valleyscope.landscape.evaluation.guessing_baseline import is_guessing
 
-__all__ = ["Barrier", "Control", "Course", "Spread", "Verdict", "VerdictKind", "barrier", "verdict"]
+__all__ = ["Barrier", "Control", "Spread", "Trend", "Verdict", "VerdictKind", "barrier", "verdict"]
 
 Floats = NDArray[np.floating]
 
@@ -43,7 +43,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Course:
+class Trend:
     """How the loss goes along a path: its two ends, and whether it rises steadily from one to the other."""
 
     start: float
@@ -71,7 +71,7 @@ class Verdict:
     kind: VerdictKind
     between: tuple[str, str]
     line: Barrier
-    course: Course
+    trend: Trend
     curve: Barrier | None = None
     curve_name: str = "curve"
     control: Control | None = None
@@ -80,7 +80,7 @@ class Verdict:
     level: float = 0.95
     resamples: int = 1000
     guessing: float | None = None
-    guessers: Mapping[str, float] = field(default_factory=dict)
+    guessing_networks: Mapping[str, float] = field(default_factory=dict)
     test_error: Mapping[str, Spread] = field(default_factory=dict)
     sharpness: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -161,15 +161,15 @@ def verdict(
     barriers, notes = _barriers(losses, level, resamples, seed)
     means = _means(losses["line"])
     names = (str(between[0]), str(between[1]))
-    guessing = _guessing(line, split)
+    guessing = _guessing_loss(line, split)
     ends = {names[0]: float(means[0]), names[1]: float(means[-1])}
     if control is not None:
         ends[control_name] = float(_means(losses["control"])[-1])
-    guessers = {name: loss for name, loss in ends.items() if is_guessing(loss, guessing, tolerance)}
+    guessing_networks = {name: loss for name, loss in ends.items() if is_guessing(loss, guessing, tolerance)}
     if not (math.isfinite(means[0]) and math.isfinite(means[-1])):
         notes.append("the loss at an end of the line is infinite: there is no minimum to compare with")
         kind = VerdictKind.UNDECIDED
-    elif not guessers.keys().isdisjoint(names):
+    elif not guessing_networks.keys().isdisjoint(names):
         kind = VerdictKind.UNDECIDED
     else:
         kind = _kind(barriers["line"], barriers.get("curve"), tolerance)
@@ -178,7 +178,7 @@ def verdict(
         kind=kind,
         between=names,
         line=barriers["line"],
-        course=_course(means, tolerance),
+        trend=_trend(means, tolerance),
         curve=barriers.get("curve"),
         curve_name=curve_name,
         control=None if control is None else Control(control_name, barriers["control"], barriers.get("control curve")),
@@ -187,7 +187,7 @@ def verdict(
         level=level,
         resamples=resamples,
         guessing=guessing,
-        guessers=guessers,
+        guessing_networks=guessing_networks,
         test_error={name: spread for name, path in paths.items() if (spread := _test_error(path)) is not None},
         sharpness={
             name: values.to_json() if hasattr(values, "to_json") else dict(values)
@@ -195,7 +195,7 @@ def verdict(
         },
         notes=tuple(notes),
     )
-    return replace(found, notes=(*notes, *(guess(found, name) for name in guessers)))
+    return replace(found, notes=(*notes, *(guessing_note(found, name) for name in guessing_networks)))
 
 
 def _kind(line: Barrier, curve: Barrier | None, tolerance: float) -> VerdictKind:
@@ -250,7 +250,7 @@ def _losses(path: Any, split: str, name: str) -> Floats:
     return values
 
 
-def _guessing(path: Any, split: str) -> float | None:
+def _guessing_loss(path: Any, split: str) -> float | None:
     """The loss of guessing on the samples of a profile; None where it is not known."""
     splits = getattr(path, "splits", None)
     known = None if splits is None else getattr(splits[split], "guessing", None)
@@ -261,14 +261,14 @@ def _means(losses: Floats) -> NDArray[np.float64]:
     return np.asarray(losses if losses.ndim == 1 else losses.mean(axis=1, dtype=np.float64), dtype=np.float64)
 
 
-def _course(means: NDArray[np.float64], tolerance: float) -> Course:
+def _trend(means: NDArray[np.float64], tolerance: float) -> Trend:
     """Steady: the ends differ by a tenth of the tolerance or more, and hardly any of the way goes against that."""
     start, end = float(means[0]), float(means[-1])
     if not np.isfinite(means).all():
-        return Course(start, end, steady=False)
+        return Trend(start, end, steady=False)
     rise = abs(end - start)
     against = (float(np.abs(np.diff(means)).sum()) - rise) / 2
-    return Course(start, end, steady=rise >= 0.1 * tolerance and against <= 0.05 * rise)
+    return Trend(start, end, steady=rise >= 0.1 * tolerance and against <= 0.05 * rise)
 
 
 def _test_error(path: Any) -> Spread | None:

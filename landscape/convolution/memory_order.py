@@ -41,7 +41,7 @@ def in_order(images: Tensor, order: Order) -> Tensor:
     return images.permute(order)
 
 
-def samples_moved_last(images: Tensor) -> Tensor:
+def to_samples_last(images: Tensor) -> Tensor:
     """The same images with the samples last in memory: as a matrix that is turned over, which torch does quickly."""
     samples, channels, rows, columns = images.shape
     turned = in_order(images, CHANNELS_LAST).reshape(samples, -1).t().contiguous()

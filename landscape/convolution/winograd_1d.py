@@ -14,7 +14,7 @@ from torch import Tensor
 
 from valleyscope.landscape.convolution.memory_order import SAMPLES_LAST, as_images, in_order
 from valleyscope.landscape.convolution.toom_cook import matrices, outputs_at_once, products
-from valleyscope.landscape.convolution.workspace import Workspace, clear_frame
+from valleyscope.landscape.convolution.workspace import Workspace, zero_border
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class RowFilter:
     order = SAMPLES_LAST
     # Multiplications saved for each value that is moved about in memory, from which on it is worth it: measured on
     # networks of two layers with 3 to 50 filters.
-    least_gain = 8.0
+    minimum_gain = 8.0
 
     @classmethod
     def cheapest(cls, taps: int, padding: int, rows: int, columns: int) -> RowFilter:
@@ -40,7 +40,7 @@ class RowFilter:
         return cls(taps, padding, rows, columns, outputs_at_once(rows, taps))
 
     @property
-    def kernel(self) -> Tensor:
+    def kernel_transform(self) -> Tensor:
         """The matrix that makes weights of products from arranged ones."""
         return matrices(self.outputs, self.taps)[1]
 
@@ -51,55 +51,58 @@ class RowFilter:
         moved = 2 * needed * (channels + filters) + self.rows * filters
         return saved / moved
 
-    def arranged(self, weight: Tensor) -> Tensor:
+    def weight_matrix(self, weight: Tensor) -> Tensor:
         """A weight (filters, channels, r, r) with a row for each row of the kernels."""
         return weight.permute(2, 0, 3, 1).flatten(1).contiguous()
 
-    def group(self, channels: int, weights: int) -> int:  # noqa: ARG002
+    def samples_per_group(self, channels: int, weights: int) -> int:  # noqa: ARG002
         """Samples that pass at a time: enough for long matrices."""
         return 128
 
-    def passes(self, workspace: Workspace, samples: int, channels: int, filters: int) -> RowPasses:
-        return RowPasses(self, workspace, samples, channels, filters)
+    def convolver(self, workspace: Workspace, samples: int, channels: int, filters: int) -> RowConvolver:
+        return RowConvolver(self, workspace, samples, channels, filters)
 
 
-class RowPasses:
+class RowConvolver:
     """The passes of a group of so many samples through a workspace."""
 
-    def __init__(self, way: RowFilter, workspace: Workspace, samples: int, channels: int, filters: int) -> None:
-        outputs, taps, padding = way.outputs, way.taps, way.padding
+    def __init__(self, algorithm: RowFilter, workspace: Workspace, samples: int, channels: int, filters: int) -> None:
+        outputs, taps, padding = algorithm.outputs, algorithm.taps, algorithm.padding
         count = outputs + taps - 1
-        bands = -(-way.rows // outputs)  # of so many rows of output each; the last may reach beyond the image
+        bands = -(-algorithm.rows // outputs)  # of so many rows of output each; the last may reach beyond the image
         after, _, before = matrices(outputs, taps)
         self._after, self._before = after.float(), before.float()
-        height, width = way.rows + taps - 1 - 2 * padding, way.columns + taps - 1 - 2 * padding
+        height, width = algorithm.rows + taps - 1 - 2 * padding, algorithm.columns + taps - 1 - 2 * padding
         padded = width + 2 * padding
         # The image in a frame of zeros; rows combined for each product; products; outputs.
-        self._framed, combined, products, sums = workspace.cut(
+        self._padded, combined, products, sums = workspace.cut(
             (bands * outputs + taps - 1, padded, channels, samples),
             (count, bands, padded, channels, samples),
-            (count, bands, way.columns, filters, samples),
-            (bands, outputs, way.columns, filters, samples),
+            (count, bands, algorithm.columns, filters, samples),
+            (bands, outputs, algorithm.columns, filters, samples),
         )
         self._inside = slice(padding, padding + height), slice(padding, padding + width)
         self._bands = [
-            (self._framed[start : start + count].flatten(1), combined[:, band].flatten(1))
+            (self._padded[start : start + count].flatten(1), combined[:, band].flatten(1))
             for band, start in enumerate(range(0, bands * outputs, outputs))
         ]
         self._windows = [
             [
-                (line.as_strided((way.columns, taps * channels, samples), (channels * samples, samples, 1)), product)
+                (
+                    line.as_strided((algorithm.columns, taps * channels, samples), (channels * samples, samples, 1)),
+                    product,
+                )
                 for line, product in zip(lines, targets, strict=True)
             ]
             for lines, targets in zip(combined, products, strict=True)
         ]
         self._bands_back = [(products[:, band].flatten(1), sums[band].flatten(1)) for band in range(bands)]
-        self._output = as_images(sums.flatten(0, 1)[: way.rows], SAMPLES_LAST)
-        self._weights = way.columns, filters, taps * channels
+        self._output = as_images(sums.flatten(0, 1)[: algorithm.rows], SAMPLES_LAST)
+        self._weights = algorithm.columns, filters, taps * channels
 
     def convolve(self, images: Tensor, weights: Tensor) -> Tensor:
         """The convolution of images, without bias, in the memory of the workspace."""
-        clear_frame(self._framed, *self._inside).copy_(in_order(images, SAMPLES_LAST))
+        zero_border(self._padded, *self._inside).copy_(in_order(images, SAMPLES_LAST))
         for lines, target in self._bands:
             torch.mm(self._before, lines, out=target)
         for weight, pairs in zip(weights, self._windows, strict=True):

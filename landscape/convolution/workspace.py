@@ -15,7 +15,7 @@ class Workspace:
     """
 
     def __init__(self) -> None:
-        self.moves = 0
+        self.generation = 0
         self._memory = torch.empty(0, dtype=torch.float32)
 
     def cut(self, *shapes: tuple[int, ...]) -> list[Tensor]:
@@ -23,13 +23,13 @@ class Workspace:
         sizes = [math.prod(shape) for shape in shapes]
         if sum(sizes) > len(self._memory):
             self._memory = torch.empty(sum(sizes), dtype=torch.float32)
-            self.moves += 1
+            self.generation += 1
         parts = torch.split(self._memory[: sum(sizes)], sizes)
         return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
-def clear_frame(framed: Tensor, rows: slice, columns: slice) -> Tensor:
+def zero_border(padded: Tensor, rows: slice, columns: slice) -> Tensor:
     """Zeros around an image whose rows and columns are on the first two axes; returns the part inside."""
-    framed[: rows.start] = framed[rows.stop :] = 0.0
-    framed[rows, : columns.start] = framed[rows, columns.stop :] = 0.0
-    return framed[rows, columns]
+    padded[: rows.start] = padded[rows.stop :] = 0.0
+    padded[rows, : columns.start] = padded[rows, columns.stop :] = 0.0
+    return padded[rows, columns]

@@ -67,7 +67,7 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     whose logits are not all finite has an infinite loss and is wrong.
     """
     precise = logits.to(torch.float64)
-    chances = torch.log_softmax(precise, dim=1)
-    losses = chances.gather(1, labels.unsqueeze(1)).squeeze(1).neg_()
-    broken = ~torch.isfinite(precise.sum(dim=1))
-    return losses.masked_fill_(broken, torch.inf), (logits.argmax(dim=1) != labels).logical_or_(broken)
+    log_probabilities = torch.log_softmax(precise, dim=1)
+    losses = log_probabilities.gather(1, labels.unsqueeze(1)).squeeze(1).neg_()
+    not_finite = ~torch.isfinite(precise.sum(dim=1))
+    return losses.masked_fill_(not_finite, torch.inf), (logits.argmax(dim=1) != labels).logical_or_(not_finite)

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from valleyscope.landscape.cancellation import CancelCheck, stop_if
+from valleyscope.landscape.cancellation import CancelCheck, raise_if_cancelled
 from valleyscope.landscape.convolution.winograd import find_winograd_layers
 from valleyscope.landscape.evaluation.accumulators import LossAccumulator, Values
 from valleyscope.landscape.evaluation.block_size import block_size
@@ -23,8 +23,8 @@ from valleyscope.landscape.evaluation.splits import Data, Split, check_classes, 
 from valleyscope.landscape.evaluation.sweeps import BlockSweep, Points, StatisticsSweep, Sweep
 from valleyscope.landscape.geometry.vectors import Weights, as_vector, check_finite
 from valleyscope.landscape.network.batchnorm_statistics import (
-    Population,
-    Running,
+    PopulationStatistics,
+    RunningStatistics,
     batch_norms,
     check_not_compiled,
     check_running_averages,
@@ -33,7 +33,7 @@ from valleyscope.landscape.network.call_recorder import record_calls
 from valleyscope.landscape.network.channels_last import to_channels_last
 from valleyscope.landscape.network.copying import copied
 from valleyscope.landscape.network.flat_parameters import FlatNetwork
-from valleyscope.landscape.network.fx_graph import is_private, traced
+from valleyscope.landscape.network.fx_graph import is_read_by_modules_only, trace_network
 from valleyscope.landscape.network.graph_rewrites import rewrite_graph
 
 __all__ = ["BatchNorm", "Evaluator", "Progress", "Value", "Values", "evaluate"]
@@ -72,46 +72,46 @@ class Evaluator:
     ) -> None:
         if batch_norm not in get_args(BatchNorm):
             raise ValueError(f"batch_norm is {batch_norm!r}; it is one of {', '.join(map(repr, get_args(BatchNorm)))}")
-        _refuse_below_one(block=block, statistics_samples=statistics_samples, statistics_batch=statistics_batch)
-        self._bound = FlatNetwork(model)
-        network = self._bound.network.eval()
+        _check_counts(block=block, statistics_samples=statistics_samples, statistics_batch=statistics_batch)
+        self._flat = FlatNetwork(model)
+        network = self._flat.network.eval()
         has_images = any(isinstance(module, nn.Conv2d) for module in network.modules())
-        self.splits = checked_splits(data, self._bound.weights, channels_last=has_images)
+        self.splits = checked_splits(data, self._flat.weights, channels_last=has_images)
         example = self._example()
-        swift = to_channels_last(self._bound, example)
-        if not swift:
+        channels_last = to_channels_last(self._flat, example)
+        if not channels_last:
             self.splits = {name: replace(split, channels_last=False) for name, split in self.splits.items()}
             example = self._example()
         if batch_norm != "frozen":
             check_not_compiled(network, batch_norm)
-        trial = record_calls(network, example)
-        if trial.writes_input:
-            network = _OnCopies(network)
-            trial = record_calls(network, example)
-        graph = traced(network, example) if swift else None
+        record = record_calls(network, example)
+        if record.writes_input:
+            network = _InputCopier(network)
+            record = record_calls(network, example)
+        graph = trace_network(network, example) if channels_last else None
         if graph is not None:
             rewrite_graph(graph)
             network = graph
-        check_classes({name: split.y for name, split in self.splits.items()}, trial.output.shape[1])
-        self.block = block or block_size(trial, self._bound.weights.nbytes)
+        check_classes({name: split.y for name, split in self.splits.items()}, record.output.shape[1])
+        self.block = block or block_size(record, self._flat.weights.nbytes)
         layers = batch_norms(network)
         by_blocks = not layers or batch_norm == "frozen"
-        self._layers = find_winograd_layers(network, trial, reuse=by_blocks) if swift else []
-        self._bound.release(layer.weight for layer in self._layers if is_private(layer.weight, network))
+        self._layers = find_winograd_layers(network, record, reuse=by_blocks) if channels_last else []
+        self._flat.release(layer.weight for layer in self._layers if is_read_by_modules_only(layer.weight, network))
         self._sweep: Sweep
         if by_blocks:
             check_running_averages(layers, batch_norm)
-            self._sweep = BlockSweep(network, self.block, trial)
+            self._sweep = BlockSweep(network, self.block, record)
             return
         source = self._split(statistics_split, "statistics_split")
         count = min(len(source), statistics_samples or len(source))
         if batch_norm == "running":
             check_running_averages(layers, batch_norm)
             parts = source.parts(statistics_batch, stop=count)
-            self._sweep = StatisticsSweep(Running(network), source, parts, self.block)
+            self._sweep = StatisticsSweep(RunningStatistics(network), source, parts, self.block)
         else:
-            population = Population(network, example, trial)
-            population.refuse_beyond(memory_limit, count)
+            population = PopulationStatistics(network, example, record)
+            population.check_memory(memory_limit, count)
             self._sweep = StatisticsSweep(population, source, source.parts(self.block, stop=count), self.block)
 
     @torch.inference_mode()
@@ -140,15 +140,15 @@ class Evaluator:
             point = int(np.argmin(np.isfinite(table).all(axis=1)))
             raise ValueError(f"coefficients of point {point} are {table[point].tolist()}; they must be finite")
         named = self.splits if splits is None else splits
-        tallies = [LossAccumulator(self._split(name, "split"), len(table), samples=samples) for name in named]
-        points = Points(self._bound, basis, table.tolist(), self._layers)
-        pulse = _Pulse(self._sweep.cost(tallies) * len(table), progress, cancelled)
+        accumulators = [LossAccumulator(self._split(name, "split"), len(table), samples=samples) for name in named]
+        points = Points(self._flat, basis, table.tolist(), self._layers)
+        pulse = _ProgressReporter(self._sweep.cost(accumulators) * len(table), progress, cancelled)
         try:
-            self._sweep.run(points, tallies, pulse.advance)
+            self._sweep.run(points, accumulators, pulse.advance)
         finally:
             for layer in self._layers:
-                layer.rest()
-        return {tally.split.name: tally.values() for tally in tallies}
+                layer.clear()
+        return {accumulator.split.name: accumulator.values() for accumulator in accumulators}
 
     def _example(self) -> Tensor:
         """Two samples for trials."""
@@ -161,7 +161,7 @@ class Evaluator:
 
     def _checked_basis(self, basis: Tensor) -> Tensor:
         basis = torch.as_tensor(basis).detach()
-        size = self._bound.dimension
+        size = self._flat.dimension
         if basis.dim() != 2 or basis.shape[1] != size or len(basis) == 0:
             raise ValueError(
                 f"basis has shape {tuple(basis.shape)}; expected flat vectors of the network's {size} weights as "
@@ -211,7 +211,7 @@ def evaluate(
     }
 
 
-class _OnCopies(nn.Module):
+class _InputCopier(nn.Module):
     """A network that writes into its input, run on copies of it."""
 
     def __init__(self, network: nn.Module) -> None:
@@ -223,7 +223,7 @@ class _OnCopies(nn.Module):
         return output
 
 
-class _Pulse:
+class _ProgressReporter:
     """Reports progress and asks whether to stop."""
 
     def __init__(self, total: int, progress: Progress | None, cancelled: CancelCheck | None) -> None:
@@ -233,13 +233,13 @@ class _Pulse:
         self._cancelled = cancelled
 
     def advance(self, samples: float) -> None:
-        stop_if(self._cancelled)
+        raise_if_cancelled(self._cancelled)
         self._done += samples
         if self._progress is not None:
             self._progress(round(self._done), self._total)
 
 
-def _refuse_below_one(**counts: int | None) -> None:
+def _check_counts(**counts: int | None) -> None:
     for name, value in counts.items():
         if value is not None and value < 1:
             raise ValueError(f"{name} is {value}; it is a number of samples, 1 or more")

@@ -18,14 +18,14 @@ import torch
 from torch import Tensor, fx, nn
 from torch.func import functional_call
 
-from valleyscope.landscape.convolution.memory_order import CHANNELS_LAST, Order, as_images, samples_moved_last
-from valleyscope.landscape.convolution.winograd import order_after
-from valleyscope.landscape.geometry.linear_combination import Combination
+from valleyscope.landscape.convolution.memory_order import CHANNELS_LAST, Order, as_images, to_samples_last
+from valleyscope.landscape.convolution.winograd import best_order_after
+from valleyscope.landscape.geometry.linear_combination import LinearCombination
 from valleyscope.landscape.network.call_recorder import CallRecord
 from valleyscope.landscape.network.fx_graph import is_altered
-from valleyscope.landscape.network.graph_rewrites import Window, take_pooling
+from valleyscope.landscape.network.graph_rewrites import Window, remove_pooling
 
-_PART = 1_000_000  # bytes of the maps of all pixels of a window that are pooled at a time
+_PART_BYTES = 1_000_000  # bytes of the maps of all pixels of a window that are pooled at a time
 _LINEAR_IN_WEIGHTS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear)
 
 
@@ -38,7 +38,7 @@ class FirstLayer:
     that are done with one when they are called again.
     """
 
-    stands_in = True
+    is_replacement = True
 
     def __init__(
         self,
@@ -54,32 +54,32 @@ class FirstLayer:
         self._order = order
         self._reuse = reuse
         self._basis: Sequence[dict[str, Tensor]] = ()
-        self._seen: Tensor | None = None
-        self._maps: Maps | PooledMaps | None = None
+        self._cached_input: Tensor | None = None
+        self._maps: FeatureMaps | PooledFeatureMaps | None = None
         self._coefficients: Sequence[float] = ()
         layer.forward = self
 
-    def span(self, basis: Sequence[dict[str, Tensor]]) -> None:
+    def set_basis(self, basis: Sequence[dict[str, Tensor]]) -> None:
         """Take the layer's parameters in every basis vector."""
         self._basis = basis
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Drop the maps, before another block of data is seen."""
-        self._maps = self._seen = None
+        self._maps = self._cached_input = None
 
-    def move(self, coefficients: Sequence[float]) -> None:
+    def set_point(self, coefficients: Sequence[float]) -> None:
         """Go to a point."""
         self._coefficients = coefficients
 
     def __call__(self, x: Tensor) -> Tensor:
         # The input is kept, so that no other one can have its place in memory and be taken for it.
-        if self._maps is None or self._seen is None or not _is_same(x, self._seen):
+        if self._maps is None or self._cached_input is None or not _is_same(x, self._cached_input):
             images = [functional_call(self._plain, part, (x,)) for part in self._basis]
             if self._window is None:
-                self._maps = Maps(images, self._reuse)
+                self._maps = FeatureMaps(images, self._reuse)
             else:
-                self._maps = PooledMaps(images, self._window, self._order)
-            self._seen = x
+                self._maps = PooledFeatureMaps(images, self._window, self._order)
+            self._cached_input = x
         return self._maps.at(self._coefficients)
 
 
@@ -87,11 +87,11 @@ def _is_same(x: Tensor, other: Tensor) -> bool:
     return x.data_ptr() == other.data_ptr() and x.shape == other.shape and x.stride() == other.stride()
 
 
-class Maps:
+class FeatureMaps:
     """Maps of a block of data, one for each basis vector, and their combination."""
 
     def __init__(self, maps: Sequence[Tensor], reuse: bool) -> None:
-        self._maps = Combination(maps)
+        self._maps = LinearCombination(maps)
         self._output = torch.empty_like(maps[0]) if reuse else None
 
     def at(self, coefficients: Sequence[float]) -> Tensor:
@@ -99,15 +99,15 @@ class Maps:
         return self._maps.at(coefficients, out=self._output)
 
 
-class PooledMaps:
+class PooledFeatureMaps:
     """The same with max-pooling over windows, a part of the images after the other: a part stays in the cache."""
 
     def __init__(self, images: Sequence[Tensor], window: Window, order: Order) -> None:
         maps = [_windows(image, window, order) for image in images]
         self._output = torch.empty_like(maps[0][0])
-        length = max(1, len(self._output) * _PART // maps[0].nbytes)
+        length = max(1, len(self._output) * _PART_BYTES // maps[0].nbytes)
         self._parts = [
-            (Combination([map[:, part] for map in maps]), self._output[part])
+            (LinearCombination([map[:, part] for map in maps]), self._output[part])
             for part in (slice(start, start + length) for start in range(0, len(self._output), length))
         ]
         self._combined = torch.empty_like(maps[0][:, :length])
@@ -126,26 +126,26 @@ def _windows(images: Tensor, window: Window, order: Order) -> Tensor:
     rows, columns = images.shape[2] // height, images.shape[3] // width
     if order[-1] == 0:
         # torch turns a matrix over quickly, and no other order of axes.
-        images = samples_moved_last(images)
+        images = to_samples_last(images)
     cut = images[:, :, : rows * height, : columns * width]
     apart: Tensor = cut.unflatten(3, (columns, width)).unflatten(2, (rows, height))  # type: ignore[no-untyped-call]
     return apart.permute(3, 5, *((0, 1, 2, 4)[axis] for axis in order)).flatten(0, 1).contiguous()
 
 
-def cache_first_layer(network: nn.Module, trial: CallRecord) -> FirstLayer | None:
+def cache_first_layer(network: nn.Module, record: CallRecord) -> FirstLayer | None:
     """Replace the forward pass of the layer that saw the raw data in the trial, if there is one and it was called once.
 
     Where max-pooling follows a convolution of images in a traced network, the layer takes it over.
     """
-    calls = Counter(call.module for call in trial.calls)
-    candidates = (call.module for call in trial.calls if call.raw and calls[call.module] == 1)
+    calls = Counter(call.module for call in record.calls)
+    candidates = (call.module for call in record.calls if call.raw and calls[call.module] == 1)
     layer = next((layer for layer in candidates if _is_linear_in_weights(layer)), None)
     if layer is None:
         return None
     if not isinstance(network, fx.GraphModule):
         return FirstLayer(layer)
-    window = take_pooling(network, layer) if isinstance(layer, nn.Conv2d) else None
-    return FirstLayer(layer, window=window, order=order_after(network, layer), reuse=True)
+    window = remove_pooling(network, layer) if isinstance(layer, nn.Conv2d) else None
+    return FirstLayer(layer, window=window, order=best_order_after(network, layer), reuse=True)
 
 
 def _is_linear_in_weights(layer: nn.Module) -> bool:

@@ -20,9 +20,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from valleyscope.landscape.cancellation import CancelCheck, Cancelled, stop_if
+from valleyscope.landscape.cancellation import CancelCheck, Cancelled, raise_if_cancelled
 from valleyscope.landscape.evaluation.splits import Data, by_split, check_classes
-from valleyscope.landscape.fitting.bend_sgd import BendDescent
+from valleyscope.landscape.fitting.bend_sgd import BendSGD
 from valleyscope.landscape.fitting.checkpoint import digest, read_state, write_state
 from valleyscope.landscape.geometry.curves import Curve, Line, curve_class
 from valleyscope.landscape.geometry.vectors import Weights, as_vector
@@ -133,17 +133,17 @@ def fit_curve(
     model = with_buffers(model, {"start": start, "end": end}, statistics=False)
     path = None if state_path is None else Path(state_path)
     # The whole fit is one sequence of steps, so a state is one number and the tensors that the steps change.
-    with _gradients_and_own_randomness(model):
+    with _gradients_and_forked_rng(model):
         fit = CurveFit(model, start, end, pair, settings, augment)
         identity = _identity(fit, pair, schedule) if path is not None else {}
         position = 0
         if path is not None and (saved := read_state(path, identity)) is not None:
             position = fit.restore(saved)
         saved_at, saved_position = time.monotonic(), position
-        told_at = -math.inf
+        reported_at = -math.inf
         while position < fit.total:
             try:
-                stop_if(cancelled)
+                raise_if_cancelled(cancelled)
             except Cancelled:
                 if path is not None and saved_position < position:
                     write_state(path, identity, fit.state(position))
@@ -153,8 +153,8 @@ def fit_curve(
             if path is not None and (position == fit.total or time.monotonic() - saved_at >= save_every):
                 write_state(path, identity, fit.state(position))
                 saved_at, saved_position = time.monotonic(), position
-            if progress is not None and (position == fit.total or time.monotonic() - told_at >= report_every):
-                told_at = time.monotonic()
+            if progress is not None and (position == fit.total or time.monotonic() - reported_at >= report_every):
+                reported_at = time.monotonic()
                 progress(done)
         return fit.curve()
 
@@ -173,32 +173,32 @@ class CurveFit:
     ) -> None:
         self.settings = settings
         self.augment = augment
-        self.bound = FlatNetwork(model)
+        self.flat = FlatNetwork(model)
         self.ends = Line([as_vector(model, start, "start"), as_vector(model, end, "end")])
         x, y = _checked(data)
-        self._try(x[:2], y)
-        self.x, self.y = self.bound.inputs(x), y.to(self.bound.device, torch.int64)
+        self._test_run(x[:2], y)
+        self.x, self.y = self.flat.inputs(x), y.to(self.flat.device, torch.int64)
         self.steps = -(-len(x) // settings.batch_size)
         self.total = self.steps * settings.epochs
         inner = np.linspace(0.0, 1.0, settings.bends + 2)
-        points = torch.stack([self.bound.arrange(self.ends.point(t)) for t in inner])
-        self.descent = BendDescent(self.bound, points, settings.momentum, settings.weight_decay)
+        points = torch.stack([self.flat.to_buffer(self.ends.point(t)) for t in inner])
+        self.descent = BendSGD(self.flat, points, settings.momentum, settings.weight_decay)
         self.path = curve_class(settings.kind)(points)
         self._epoch = -1
 
-    def _try(self, x: Tensor, y: Tensor) -> None:
+    def _test_run(self, x: Tensor, y: Tensor) -> None:
         """Run the network on two samples: in what order its images lie in memory, and whether it knows all classes."""
-        network = self.bound.network.eval()
-        to_channels_last(self.bound, self.bound.inputs(x))
-        trial = record_calls(network, self.bound.inputs(x))
-        check_classes({"train": y}, trial.output.shape[1])
+        network = self.flat.network.eval()
+        to_channels_last(self.flat, self.flat.inputs(x))
+        record = record_calls(network, self.flat.inputs(x))
+        check_classes({"train": y}, record.output.shape[1])
         network.train()
 
     def step(self, position: int, rate: float) -> FittingProgress:
         """One step of SGD on the bends: the loss of one batch at one t, and its gradient."""
         epoch, step = divmod(position, self.steps)
         if epoch != self._epoch:
-            self._draw(epoch)
+            self._draw_epoch(epoch)
         noise, t = int(self._noise[step]), float(self._t[step])
         coefficients = self.path.coefficients(t)[0]
         x, y = self.x[self._batches[step]], self.y[self._batches[step]]
@@ -214,13 +214,13 @@ class CurveFit:
                 "lower lr, or check that the loss is finite on the straight line"
             )
         loss.backward()  # type: ignore[no-untyped-call]
-        self.descent.step(coefficients, self.bound.take_gradients(), rate)
+        self.descent.step(coefficients, self.flat.pop_gradients(), rate)
         return FittingProgress(epoch, self.settings.epochs, step, self.steps, t, value, rate)
 
     def _scores(self, x: Tensor) -> Tensor:
         """The output of the network in training mode, where BatchNorm may have too little to go by."""
         try:
-            output: Tensor = self.bound.network(x)
+            output: Tensor = self.flat.network(x)
         except ValueError as error:
             if len(x) == 1 and "more than 1 value per channel" in str(error):
                 raise ValueError(
@@ -232,7 +232,7 @@ class CurveFit:
 
     def curve(self) -> Curve:
         """The curve as it is now; its ends are the minima bit by bit."""
-        bends = [self.bound.restore(bend) for bend in self.path.bends]
+        bends = [self.flat.from_buffer(bend) for bend in self.path.bends]
         return curve_class(self.settings.kind)([self.ends.start, *bends, self.ends.end])
 
     def state(self, position: int) -> dict[str, Any]:
@@ -242,7 +242,7 @@ class CurveFit:
             "bends": self.path.bends.clone(),
             "velocities": self.descent.velocities,
             "factor": self.descent.factor,
-            "buffers": dict(self.bound.network.named_buffers()),
+            "buffers": dict(self.flat.network.named_buffers()),
         }
 
     def restore(self, state: dict[str, Any]) -> int:
@@ -250,14 +250,14 @@ class CurveFit:
         self.path.bends.copy_(state["bends"])
         self.descent.velocities.copy_(state["velocities"])
         self.descent.factor = float(state["factor"])
-        for name, buffer in self.bound.network.named_buffers():
+        for name, buffer in self.flat.network.named_buffers():
             buffer.copy_(state["buffers"][name])
         return int(state["position"])
 
-    def _draw(self, epoch: int) -> None:
+    def _draw_epoch(self, epoch: int) -> None:
         """Everything random of one epoch, from the seed and its number: order of samples, t and noise of each step."""
         generator = np.random.default_rng([self.settings.seed, epoch])
-        order = torch.from_numpy(generator.permutation(len(self.x))).to(self.bound.device)
+        order = torch.from_numpy(generator.permutation(len(self.x))).to(self.flat.device)
         self._batches = order.tensor_split(self.steps)
         self._t = generator.random(self.steps)
         self._noise = generator.integers(2**62, size=self.steps)
@@ -266,8 +266,8 @@ class CurveFit:
     def _seed_layers(self, noise: int) -> None:
         """Seed what dropout draws from. Not by ``torch.manual_seed``, which takes a millisecond."""
         torch.default_generator.manual_seed(noise)
-        if self.bound.device.type == "cuda":
-            with torch.cuda.device(self.bound.device):
+        if self.flat.device.type == "cuda":
+            with torch.cuda.device(self.flat.device):
                 torch.cuda.manual_seed(noise)
 
 
@@ -283,7 +283,7 @@ def _identity(fit: CurveFit, data: tuple[Tensor, Tensor], schedule: Schedule) ->
 
 
 @contextmanager
-def _gradients_and_own_randomness(model: nn.Module) -> Iterator[None]:
+def _gradients_and_forked_rng(model: nn.Module) -> Iterator[None]:
     """Gradients are computed, also where the caller turned them off; what is drawn leaves the caller's generators."""
     devices = {parameter.device for parameter in model.parameters() if parameter.device.type == "cuda"}
     with torch.random.fork_rng(devices), torch.inference_mode(False), torch.enable_grad():

@@ -72,7 +72,7 @@ class Curve(ABC):
 
     def coefficients(self, t: ArrayLike) -> Floats:
         """The matrix [n, k] with ``w(t_i) = coefficients[i] @ points``; its rows sum to one."""
-        return self._coefficients(_inside(t))
+        return self._coefficients(_checked_t(t))
 
     def point(self, t: float) -> Tensor:
         """The flat vector w(t), in the data type of the control points; exact at control points that lie on it."""
@@ -89,7 +89,7 @@ class Curve(ABC):
 
     def arc(self, t: ArrayLike) -> Floats:
         """Arc length in weight space from the start to each t."""
-        return self._length(_inside(t))
+        return self._length(_checked_t(t))
 
     def length(self) -> float:
         """Length of the whole path in weight space."""
@@ -193,7 +193,7 @@ def _stack(points: Sequence[Tensor]) -> Tensor:
     return torch.stack(list(points))
 
 
-def _inside(t: ArrayLike) -> Floats:
+def _checked_t(t: ArrayLike) -> Floats:
     """Values of t as a vector, refused outside [0, 1] (a NaN is outside)."""
     values = np.atleast_1d(np.asarray(t, dtype=np.float64))
     if values.ndim != 1:

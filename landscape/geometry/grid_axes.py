@@ -40,11 +40,11 @@ def grid_axes(
         table = np.vstack([table, (distance, 0.0)])
     if not np.isfinite(table).all():
         raise ValueError("a named point has coordinates that are not finite")
-    left, right = _framed(table[:, 0], margin)
+    left, right = _with_margin(table[:, 0], margin)
     if right == left:
         raise ValueError("all named points coincide, so the plane has no default range: give one with range=")
     reach = half_height * (right - left if distance is None else distance)
-    bottom, top = _framed(table[:, 1], margin)
+    bottom, top = _with_margin(table[:, 1], margin)
     x = through_zero(left, right, columns) if distance is None else through_both(left, right, distance, columns)
     return x, through_zero(min(bottom, -reach), max(top, reach), rows)
 
@@ -62,7 +62,7 @@ def checked_resolution(resolution: int | tuple[int, int]) -> tuple[int, int]:
     return int(pair[0]), int(pair[1])
 
 
-def exact_range(
+def axes_over_range(
     resolution: int | tuple[int, int], limits: tuple[tuple[float, float], tuple[float, float]]
 ) -> tuple[Floats, Floats]:
     """Grid lines (x, y) evenly over limits that the caller chose, kept as they are."""
@@ -104,7 +104,7 @@ def through_both(low: float, high: float, distance: float, count: int) -> Floats
     return np.asarray((np.arange(count) - zero) / parts * distance, dtype=np.float64)
 
 
-def _framed(values: Floats, margin: float) -> tuple[float, float]:
+def _with_margin(values: Floats, margin: float) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     return low - margin * (high - low), high + margin * (high - low)
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 
-class Combination:
+class LinearCombination:
     """sum_j c_j v_j, computed element by element as (c_0 v_0 + c_2 v_2 + c_3 v_3 + ...) + c_1 v_1.
 
     The sum in brackets is kept: along a row of a grid, with coefficients (1, x, y), only c_1 changes. The result for

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from valleyscope.landscape.geometry.inner_products import chunks, dot, gram, norm
 
-COLLINEAR = 1e-6
+COLLINEAR_SINE = 1e-6
 """Sine of an angle below which two directions count as one."""
 
 
@@ -29,7 +29,7 @@ def normalised(direction: Tensor) -> Tensor:
     return direction / norm(direction)
 
 
-def completed(directions: Sequence[Tensor], like: Tensor, seed: int) -> list[Tensor]:
+def complete_basis(directions: Sequence[Tensor], like: Tensor, seed: int) -> list[Tensor]:
     """Two orthonormal directions: the given ones, and seeded isotropic random ones for what is missing."""
     generator = torch.Generator().manual_seed(seed)
     result = list(directions)
@@ -51,7 +51,7 @@ def principal_directions(path: Tensor) -> tuple[list[Tensor], tuple[float, float
     products = gram(path[:-1], minus=path[-1])
     values, vectors = np.linalg.eigh(products)
     total = float(np.trace(products))
-    smallest = max(rounding_noise([path[-1]]) ** 2 * len(path), COLLINEAR**2 * total)
+    smallest = max(rounding_noise([path[-1]]) ** 2 * len(path), COLLINEAR_SINE**2 * total)
     start = path[0].to(torch.float64) - final
     directions: list[Tensor] = []
     for index in range(-1, -1 - min(2, len(values)), -1):

@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from valleyscope.landscape.geometry.curves import Curve
-from valleyscope.landscape.geometry.grid_axes import exact_range, grid_axes
+from valleyscope.landscape.geometry.grid_axes import axes_over_range, grid_axes
 from valleyscope.landscape.geometry.inner_products import chunks, dot, norm
 from valleyscope.landscape.geometry.orthonormal import (
-    COLLINEAR,
-    completed,
+    COLLINEAR_SINE,
+    complete_basis,
     normalised,
     orthogonal_part,
     principal_directions,
@@ -90,33 +90,34 @@ class Plane:
         >>> plane.points["c"]
         (1.0, 1.0)
         """
-        _refuse_unless_known(complete)
+        _check_complete(complete)
         vectors = _three_vectors([a, b, c], names)
         origin, noise = vectors[0], rounding_noise(vectors)
         directions: list[Tensor] = []
-        flaws: list[str] = []
+        problems: list[str] = []
         for name, vector in zip(names[1:], vectors[1:], strict=True):
-            apart = vector.to(torch.float64) - origin.to(torch.float64)
-            rest = orthogonal_part(apart, directions)
-            length, height = norm(apart), norm(rest)
+            difference = vector.to(torch.float64) - origin.to(torch.float64)
+            rest = orthogonal_part(difference, directions)
+            length, height = norm(difference), norm(rest)
             if length <= noise:
-                flaws.append(f"{names[0]!r} and {name!r} are equal (distance {length:.3g})")
-            elif height <= max(COLLINEAR * length, noise):
+                problems.append(f"{names[0]!r} and {name!r} are equal (distance {length:.3g})")
+            elif height <= max(COLLINEAR_SINE * length, noise):
                 sine = height / length
-                flaws.append(f"{names[0]!r}, {names[1]!r} and {name!r} lie in one line (sine of the angle {sine:.3g})")
+                line = f"{names[0]!r}, {names[1]!r} and {name!r} lie in one line"
+                problems.append(f"{line} (sine of the angle {sine:.3g})")
             else:
                 directions.append(rest / height)
-        if flaws and complete is None:
+        if problems and complete is None:
             raise ValueError(
-                f"points {', '.join(map(repr, names))} span no plane: {'; '.join(flaws)}. Choose another third point, "
-                "or complete='random' for a random orthogonal direction"
+                f"points {', '.join(map(repr, names))} span no plane: {'; '.join(problems)}. Choose another third "
+                "point, or complete='random' for a random orthogonal direction"
             )
         note, scale = "", None
-        if flaws:
+        if problems:
             random_axes = "the second axis is a random direction" if directions else "both axes are random directions"
-            note = f"{'; '.join(flaws)}: {random_axes} (seed {seed})"
+            note = f"{'; '.join(problems)}: {random_axes} (seed {seed})"
             scale = None if directions else (norm(origin) or 1.0,) * 2
-            directions = completed(directions, origin, seed)
+            directions = complete_basis(directions, origin, seed)
         places = _project(origin, directions, vectors)
         places[np.abs(places) <= noise] = 0.0
         points = {name: (float(x), float(y)) for name, (x, y) in zip(names, places, strict=True)}
@@ -139,7 +140,7 @@ class Plane:
         lengths = (norm(first), norm(second))
         u = normalised(first)
         rest = orthogonal_part(second, [u])
-        if norm(rest) <= COLLINEAR * lengths[1]:
+        if norm(rest) <= COLLINEAR_SINE * lengths[1]:
             raise ValueError(f"{name}: all but one of its weights are zero, its random directions span no plane")
         cosine = dot(first, second) / (lengths[0] * lengths[1])
         note = f"filter-normalised random directions around {name!r} (seed {seed}, cosine {cosine:.2g} as drawn)"
@@ -159,7 +160,7 @@ class Plane:
         Its directions are the two leading right singular vectors of the matrix with rows w_i - w_n. ``names`` names
         snapshots by their index (default: ``start`` and ``end``); the trajectory's projection is ``trajectory``.
         """
-        _refuse_unless_known(complete)
+        _check_complete(complete)
         taken = [flat_tensor(snapshot, f"snapshot {index}") for index, snapshot in enumerate(snapshots)]
         shapes = {tuple(snapshot.shape) for snapshot in taken}
         if len(shapes) > 1:
@@ -176,7 +177,7 @@ class Plane:
             if complete is None:
                 raise ValueError(f"{note}: it spans no plane; complete='random' adds a random orthogonal direction")
             note += f": the rest of the plane is random (seed {seed})"
-            directions = completed(directions, path[-1], seed)
+            directions = complete_basis(directions, path[-1], seed)
         trajectory = _project(path[-1], directions, path)
         trajectory[np.abs(trajectory) <= rounding_noise([path[-1]])] = 0.0
         named = {"start": 0, "end": len(path) - 1} if names is None else names
@@ -190,9 +191,9 @@ class Plane:
         return torch.stack([self.origin, self.u.to(self.origin), self.v.to(self.origin)])
 
     @property
-    def span(self) -> float | None:
+    def minima_distance(self) -> float | None:
         """Distance from the origin to the first named point on the first axis (for ``through``: of the minima)."""
-        reach = COLLINEAR * max((math.hypot(*place) for place in self.points.values()), default=0.0)
+        reach = COLLINEAR_SINE * max((math.hypot(*place) for place in self.points.values()), default=0.0)
         return next((x for x, y in self.points.values() if x > reach and abs(y) <= reach), None)
 
     def point(self, x: float, y: float) -> Tensor:
@@ -212,8 +213,8 @@ class Plane:
         x, y = self.coordinates(w)
         vector, total = self._tensor(w), 0.0
         for part in chunks(self.origin.numel()):
-            apart = vector[part].to(torch.float64) - self.origin[part].to(torch.float64)
-            rest = apart - x * self.u[part] - y * self.v[part]
+            difference = vector[part].to(torch.float64) - self.origin[part].to(torch.float64)
+            rest = difference - x * self.u[part] - y * self.v[part]
             total += float(rest @ rest)
         return math.sqrt(total)
 
@@ -250,14 +251,14 @@ class Plane:
         it is.
         """
         if range is not None:
-            return exact_range(resolution, range)
+            return axes_over_range(resolution, range)
         places = [*self.points.values(), *(points or {}).values()]
         if self.trajectory is not None:
             places += [(float(x), float(y)) for x, y in self.trajectory]
         if self.scale is not None:
             places += [self.scale, (-self.scale[0], -self.scale[1])]
             margin = 0.0
-        return grid_axes(resolution, places, distance=self.span, margin=margin)
+        return grid_axes(resolution, places, distance=self.minima_distance, margin=margin)
 
 
 def _project(origin: Tensor, directions: Sequence[Tensor], vectors: Tensor | Sequence[Tensor]) -> Floats:
@@ -265,8 +266,8 @@ def _project(origin: Tensor, directions: Sequence[Tensor], vectors: Tensor | Seq
     total = torch.zeros(len(vectors), 2, dtype=torch.float64, device=origin.device)
     for part in chunks(origin.numel()):
         units = torch.stack([direction[part] for direction in directions]).to(torch.float64)
-        apart = torch.stack([vector[part].to(torch.float64) for vector in vectors]) - origin[part].to(torch.float64)
-        total += apart @ units.T
+        stacked = torch.stack([vector[part].to(torch.float64) for vector in vectors])
+        total += (stacked - origin[part].to(torch.float64)) @ units.T
     return np.array(total.cpu().numpy(), dtype=np.float64)
 
 
@@ -285,6 +286,6 @@ def _three_vectors(points: Sequence[Tensor], names: Sequence[str]) -> list[Tenso
     return vectors
 
 
-def _refuse_unless_known(complete: str | None) -> None:
+def _check_complete(complete: str | None) -> None:
     if complete not in (None, "random"):
         raise ValueError(f"complete is {complete!r}; it is None (refuse degenerate points) or 'random'")

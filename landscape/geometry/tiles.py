@@ -40,7 +40,7 @@ def tiles(rows: int, columns: int, size: int) -> list[Tile]:
     level, intervals = 0, COARSEST_INTERVALS
     while not seen.all():
         picture = np.zeros_like(seen)
-        picture[np.ix_(_spread(rows, intervals), _spread(columns, intervals))] = True
+        picture[np.ix_(_even_indices(rows, intervals), _even_indices(columns, intervals))] = True
         places = np.argwhere(picture & ~seen)
         found += [Tile(level, part[:, 0], part[:, 1]) for part in np.array_split(places, -(-len(places) // size))]
         seen |= picture
@@ -48,7 +48,7 @@ def tiles(rows: int, columns: int, size: int) -> list[Tile]:
     return found
 
 
-def _spread(length: int, intervals: int) -> NDArray[np.intp]:
+def _even_indices(length: int, intervals: int) -> NDArray[np.intp]:
     """Indices that cut [0, length - 1] into (at most) this many even intervals; twice as many contain them."""
     # In whole numbers, so that halves round the same way on every machine.
     rounded = (2 * np.arange(intervals + 1) * (length - 1) + intervals) // (2 * intervals)

@@ -137,7 +137,7 @@ def _parameters_in(model: nn.Module, state_dict: StateDict) -> dict[str, Tensor]
         if present is None:
             raise ValueError(
                 f"state dict has no parameter {name!r} (shape {tuple(parameter.shape)}) of {type(model).__name__}; "
-                f"it has {_some(list(state_dict))}"
+                f"it has {_first_names(list(state_dict))}"
             )
         value = torch.as_tensor(state_dict[present]).detach()
         if value.shape != parameter.shape:
@@ -146,16 +146,16 @@ def _parameters_in(model: nn.Module, state_dict: StateDict) -> dict[str, Tensor]
                 f"{tuple(parameter.shape)} in {type(model).__name__}: the weights are of another architecture"
             )
         found[name] = value.to(dtype=parameter.dtype, device=parameter.device)
-    _refuse_strangers(model, state_dict)
+    _check_no_unknown_weights(model, state_dict)
     return found
 
 
-def _refuse_strangers(model: nn.Module, state_dict: StateDict) -> None:
+def _check_no_unknown_weights(model: nn.Module, state_dict: StateDict) -> None:
     known = {*model.state_dict(), *(name for name, _ in model.named_buffers(remove_duplicate=False))}
-    strangers = [name for name, value in state_dict.items() if name not in known and _has_floats(value)]
-    if strangers:
+    unknown = [name for name, value in state_dict.items() if name not in known and _has_floats(value)]
+    if unknown:
         raise ValueError(
-            f"state dict has weights that {type(model).__name__} does not have: {_some(strangers)}; they are of "
+            f"state dict has weights that {type(model).__name__} does not have: {_first_names(unknown)}; they are of "
             "another architecture, or belong to something else and should be left out"
         )
 
@@ -166,7 +166,7 @@ def _has_floats(value: object) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind == "f"
 
 
-def _some(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     """The first few names, for a message."""
     if not names:
         return "no entries"

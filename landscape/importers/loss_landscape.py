@@ -17,7 +17,7 @@ from typing import Final
 import h5py
 import numpy as np
 
-from valleyscope.landscape.importers.mode_connectivity import error_of
+from valleyscope.landscape.importers.mode_connectivity import error_fraction
 from valleyscope.landscape.storage import _hdf5
 from valleyscope.landscape.storage._hdf5 import InvalidContent
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -44,7 +44,7 @@ _MODEL_FILE = re.compile(r"\.(?:t7|pth|pt|th|tar|ckpt|bin|pkl|safetensors)(?=_|$
 def read(path: Path, file: h5py.File) -> Landscape:
     """The landscape in an open surface file; a trajectory that lies beside it is read, too."""
     if not _hdf5.has(file, "xcoordinates"):
-        raise InvalidContent(_what_else(file))
+        raise InvalidContent(_describe_other_file(file))
     directions = _hdf5.texts(file, "dir_file")[0] if _hdf5.has(file, "dir_file") else ""
     x = _hdf5.floats(file, "xcoordinates")
     y = _hdf5.floats(file, "ycoordinates") if _hdf5.has(file, "ycoordinates") else None
@@ -52,10 +52,10 @@ def read(path: Path, file: h5py.File) -> Landscape:
         if axis is not None and axis.ndim != 1:
             raise InvalidContent(f"{name}: has shape {axis.shape}, not one dimension")
     values = _values(file, x.shape if y is None else (len(y), len(x)))
-    if _falls(x):
-        x, values = x[::-1], _turned(values, -1)
-    if y is not None and _falls(y):
-        y, values = y[::-1], _turned(values, 0)
+    if _is_descending(x):
+        x, values = x[::-1], _flipped(values, -1)
+    if y is not None and _is_descending(y):
+        y, values = y[::-1], _flipped(values, 0)
     source = Path(directions).name or "unknown directions"
     note = f"imported from {path.name}: directions {source}; loss as its writer defines it (cross-entropy by default)"
     landscape = Landscape(name=path.name.removesuffix(".h5"))
@@ -147,11 +147,13 @@ def _values(file: h5py.File, shape: tuple[int, ...]) -> dict[str, tuple[Floats, 
             continue
         # A loss that is NaN has been computed: the network diverged there.
         loss = np.where(done, np.where(np.isnan(loss), np.inf, loss), np.nan)
-        error = np.full(shape, np.nan) if accuracy is None else np.where(done, error_of(100.0 - accuracy), np.nan)
+        error = np.full(shape, np.nan) if accuracy is None else np.where(done, error_fraction(100.0 - accuracy), np.nan)
         found[split] = loss, error, done
     if not found:
         started = _hdf5.has(file, "train_loss")
-        raise InvalidContent("train_loss: none of its points is computed yet" if started else _what_else(file))
+        raise InvalidContent(
+            "train_loss: none of its points is computed yet" if started else _describe_other_file(file)
+        )
     return found
 
 
@@ -180,11 +182,11 @@ def _targets(directions: str) -> list[str]:
     return [name for name, there in (("model2", first > 1), ("model3", last > 0)) if there]
 
 
-def _falls(axis: Floats) -> bool:
+def _is_descending(axis: Floats) -> bool:
     return len(axis) > 1 and bool((np.diff(axis) < 0).all())
 
 
-def _turned(values: dict[str, tuple[Floats, Floats, Mask]], axis: int) -> dict[str, tuple[Floats, Floats, Mask]]:
+def _flipped(values: dict[str, tuple[Floats, Floats, Mask]], axis: int) -> dict[str, tuple[Floats, Floats, Mask]]:
     """The same with an axis the other way round."""
     return {
         split: (np.flip(loss, axis), np.flip(error, axis), np.flip(done, axis))
@@ -213,7 +215,7 @@ def _trajectory_beside(path: Path, directions: str) -> Floats | None:
     return None
 
 
-def _what_else(file: h5py.File) -> str:
+def _describe_other_file(file: h5py.File) -> str:
     """What a file is that has no surface."""
     if _hdf5.has(file, "xdirection"):
         return "holds directions of loss-landscape (xdirection); import the surface that was computed along them"

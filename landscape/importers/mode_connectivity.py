@@ -116,7 +116,7 @@ def _splits(arrays: Arrays, shape: tuple[int, ...], regularised: bool) -> tuple[
         missing = np.full(shape, np.nan)
         # A network whose loss is NaN has diverged: that is a value, the worst there is.
         loss = missing if loss is None else np.where(np.isnan(loss), np.inf, loss)
-        error = missing if percent is None else error_of(percent)
+        error = missing if percent is None else error_fraction(percent)
         splits[split] = loss, error
     if not splits:
         raise InvalidContent("has no losses or errors (tr_nll, tr_err, te_nll, te_err)")
@@ -124,7 +124,7 @@ def _splits(arrays: Arrays, shape: tuple[int, ...], regularised: bool) -> tuple[
     return splits, f"{penalty}; {TEST_NOTE}" if "test" in splits else penalty
 
 
-def error_of(percent: Floats) -> Floats:
+def error_fraction(percent: Floats) -> Floats:
     """Errors in percent as fractions: all wrong where NaN, and no -1e-17 from 100 minus an accuracy."""
     fraction = np.where(np.isnan(percent), 1.0, percent / 100.0)
     return np.where(np.abs(fraction) < 1e-9, 0.0, fraction)

@@ -17,18 +17,18 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from valleyscope.landscape.network.batchnorm_layers import (
     Normalise,
-    by_itself,
     check_accepts_statistics,
-    is_plain,
-    plain,
+    is_standard,
+    scale_and_shift,
+    through_running_averages,
 )
 from valleyscope.landscape.network.call_recorder import CallRecord
-from valleyscope.landscape.network.fx_graph import InterruptedGraph, module_of
+from valleyscope.landscape.network.fx_graph import PausableGraph, module_of
 from valleyscope.landscape.network.memory_limit import machine_memory
-from valleyscope.landscape.network.running_moments import Moments
+from valleyscope.landscape.network.running_moments import RunningMoments
 
 # A network that sees all samples at once holds its largest output, about this many times.
-_SEVERAL = 4
+_LIVE_OUTPUTS = 4
 
 Advance = Callable[[float], None]
 """Told of every so many samples that are done; it may raise to stop the work."""
@@ -60,38 +60,39 @@ def check_not_compiled(network: nn.Module, wanted: str) -> None:
             )
 
 
-class Population:
+class PopulationStatistics:
     """Population statistics of the BatchNorm layers of a network, which it makes its layers use.
 
     A network that can be traced is run layer by layer over blocks: every block stops at a BatchNorm layer until all
     have arrived there. Any other network sees all samples at once.
     """
 
-    def __init__(self, network: nn.Module, example: Tensor, trial: CallRecord) -> None:
+    def __init__(self, network: nn.Module, example: Tensor, record: CallRecord) -> None:
         self._network = network
         self._device = example.device
         self._statistics: list[Normalise] = []
         self._calls = 0
         self._measuring = False
         self._layers: list[_BatchNorm] = []
-        self._graph: InterruptedGraph | None = None
+        self._graph: PausableGraph | None = None
         layers = batch_norms(network)
-        self._own = {layer: layer.forward for layer in layers.values() if not is_plain(layer)}
-        for name, x in _inputs(network, {name: layers[name] for name in layers if layers[name] in self._own}, example):
+        self._custom_forwards = {layer: layer.forward for layer in layers.values() if not is_standard(layer)}
+        custom = {name: layer for name, layer in layers.items() if layer in self._custom_forwards}
+        for name, x in _layer_inputs(network, custom, example):
             check_accepts_statistics(name, layers[name], x)
-        stops = _calls(network)
+        stops = _batch_norm_nodes(network)
         if isinstance(network, fx.GraphModule) and set(stops.values()) == set(layers.values()):
             self._layers = list(stops.values())
-            self._graph = InterruptedGraph(network, stops)
-            self.bytes_a_sample = _held(self._graph, example) // len(example)
+            self._graph = PausableGraph(network, stops)
+            self.bytes_a_sample = _peak_live_bytes(self._graph, example) // len(example)
         else:
-            self.bytes_a_sample = _SEVERAL * trial.largest_output
+            self.bytes_a_sample = _LIVE_OUTPUTS * record.largest_output
         for layer in layers.values():
             layer.forward = partial(self._forward, layer)  # type: ignore[method-assign]
 
-    def refuse_beyond(self, limit: int | None, samples: int) -> None:
+    def check_memory(self, limit: int | None, samples: int) -> None:
         """Raise an error that says how many samples fit, when the statistics of so many need more memory."""
-        allowed = limit if limit is not None else _memory(self._device) // 2
+        allowed = limit if limit is not None else _device_memory(self._device) // 2
         if samples * self.bytes_a_sample > allowed:
             raise ValueError(
                 f"population statistics of BatchNorm over {samples} samples need "
@@ -106,20 +107,20 @@ class Population:
         if self._graph is None:
             return self._measure_at_once([fetch() for fetch in blocks], advance)
         runs = []
-        moments = Moments()
+        moments = RunningMoments()
         for fetch in blocks:
             run = self._graph.start(fetch())
             if run.resume():
                 moments.add(run.input)
             runs.append(run)
         for place, layer in enumerate(self._layers):
-            normalise = self._take(layer, moments, runs[0].input.dtype)
-            moments = Moments()
+            normalise = self._keep_statistics(layer, moments, runs[0].input.dtype)
+            moments = RunningMoments()
             for run in runs:
                 size = len(run.input)
                 self._calls = place
                 # A layer with hooks or a forward pass of its own is called, and ends up in ``_forward``.
-                if run.resume(run.result() if layer in self._own else normalise(run.input)):
+                if run.resume(run.result() if layer in self._custom_forwards else normalise(run.input)):
                     moments.add(run.input)
                 advance(size / len(self._layers))
         return [run.output for run in runs]
@@ -139,19 +140,22 @@ class Population:
         advance(len(output))
         return list(output.split([len(block) for block in blocks]))  # type: ignore[no-untyped-call]
 
-    def _take(self, layer: _BatchNorm, moments: Moments, dtype: torch.dtype) -> Normalise:
+    def _keep_statistics(self, layer: _BatchNorm, moments: RunningMoments, dtype: torch.dtype) -> Normalise:
         """Keep the statistics of the next call of a layer."""
-        own = self._own.get(layer)
-        normalise = plain(layer, moments, dtype) if own is None else by_itself(layer, own, moments, dtype)
+        custom_forward = self._custom_forwards.get(layer)
+        if custom_forward is None:
+            normalise = scale_and_shift(layer, moments, dtype)
+        else:
+            normalise = through_running_averages(layer, custom_forward, moments, dtype)
         self._statistics.append(normalise)
         return normalise
 
     def _forward(self, layer: _BatchNorm, x: Tensor, *arguments: object, **options: object) -> Tensor:
         """Forward pass of a BatchNorm layer: with statistics of its input, or with the next ones taken before."""
         if self._measuring:
-            moments = Moments()
+            moments = RunningMoments()
             moments.add(x)
-            return self._take(layer, moments, x.dtype)(x, *arguments, **options)
+            return self._keep_statistics(layer, moments, x.dtype)(x, *arguments, **options)
         if self._calls == len(self._statistics):
             raise ValueError(
                 "the network calls BatchNorm layers more often for some data than for others, so population statistics "
@@ -161,7 +165,7 @@ class Population:
         return self._statistics[self._calls - 1](x, *arguments, **options)
 
 
-class Running:
+class RunningStatistics:
     """Running averages over batches in training mode: momentum b / (n + b) after n samples, for a batch of b.
 
     Variances are averages of the batches' unbiased ones, as PyTorch keeps them. Only BatchNorm layers are put in
@@ -198,7 +202,7 @@ class Running:
         return output
 
 
-def _calls(network: nn.Module) -> dict[fx.Node, _BatchNorm]:
+def _batch_norm_nodes(network: nn.Module) -> dict[fx.Node, _BatchNorm]:
     """The nodes of a graph that call BatchNorm layers, in order; none for a network that could not be traced."""
     if not isinstance(network, fx.GraphModule):
         return {}
@@ -206,7 +210,7 @@ def _calls(network: nn.Module) -> dict[fx.Node, _BatchNorm]:
     return {node: module for node, module in called if isinstance(module, _BatchNorm)}
 
 
-def _inputs(network: nn.Module, layers: Mapping[str, _BatchNorm], example: Tensor) -> list[tuple[str, Tensor]]:
+def _layer_inputs(network: nn.Module, layers: Mapping[str, _BatchNorm], example: Tensor) -> list[tuple[str, Tensor]]:
     """What the layers are called with when the network runs on the example."""
     found: list[tuple[str, Tensor]] = []
     hooks = [
@@ -223,7 +227,7 @@ def _inputs(network: nn.Module, layers: Mapping[str, _BatchNorm], example: Tenso
     return found
 
 
-def _held(graph: InterruptedGraph, example: Tensor) -> int:
+def _peak_live_bytes(graph: PausableGraph, example: Tensor) -> int:
     """Memory that a forward pass on the example holds while it waits at a BatchNorm layer, at most."""
     run = graph.start(example.clone())
     most = 0
@@ -235,7 +239,7 @@ def _held(graph: InterruptedGraph, example: Tensor) -> int:
     return most
 
 
-def _memory(device: torch.device) -> int:
+def _device_memory(device: torch.device) -> int:
     """Memory of a device in bytes."""
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)

@@ -23,7 +23,7 @@ def with_buffers(model: nn.Module, networks: Mapping[str, Weights], *, statistic
 
     Without ``statistics`` those of BatchNorm layers do not count. A buffer in which two state dicts differ is refused.
     """
-    left_out = set() if statistics else _of_batch_norm(model)
+    left_out = set() if statistics else _batch_norm_buffers(model)
     found: dict[str, Tensor] = {}
     for name, buffer in model.named_buffers(remove_duplicate=False):
         given = {
@@ -57,10 +57,10 @@ def with_buffers(model: nn.Module, networks: Mapping[str, Weights], *, statistic
     return changed
 
 
-def _of_batch_norm(model: nn.Module) -> set[str]:
+def _batch_norm_buffers(model: nn.Module) -> set[str]:
     layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, _BatchNorm)}
     return {f"{name}.{key}".lstrip(".") for name in layers for key in _STATISTICS}
 
 
 def _remedy(model: nn.Module, name: str) -> str:
-    return "; use batch_norm='population' or 'running'" if name in _of_batch_norm(model) else ""
+    return "; use batch_norm='population' or 'running'" if name in _batch_norm_buffers(model) else ""

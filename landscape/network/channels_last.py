@@ -16,8 +16,8 @@ from torch.overrides import TorchFunctionMode
 
 from valleyscope.landscape.network.flat_parameters import FlatNetwork
 
-_REFUSED = "view size is not compatible"
-_COPYING = {"view": "reshape", "view_as": "reshape_as"}
+_VIEW_ERROR = "view size is not compatible"
+_COPYING_METHODS = {"view": "reshape", "view_as": "reshape_as"}
 
 
 def copying_method(name: str, arguments: Iterable[object], options: Mapping[str, object]) -> str | None:
@@ -27,32 +27,32 @@ def copying_method(name: str, arguments: Iterable[object], options: Mapping[str,
     ('reshape', None, None)
     """
     by_place = not options and not any(isinstance(argument, torch.dtype) for argument in arguments)
-    return _COPYING.get(name) if by_place else None
+    return _COPYING_METHODS.get(name) if by_place else None
 
 
-def to_channels_last(bound: FlatNetwork, x: Tensor) -> bool:
+def to_channels_last(flat: FlatNetwork, x: Tensor) -> bool:
     """Whether the network takes inputs like ``x``, channels-last as far as it has images, with weights in that order.
 
     Where it must, its ``view`` learns to copy. This is right unless the network writes into such a view and means what
     is behind it, so the output is compared. Where it is not right the weights are put into plain order.
     """
-    network = bound.network
+    network = flat.network
     if _output(network, x) is not None:
         return True
-    bound.lay_out(channels_last=False)
+    flat.bind_parameters(channels_last=False)
     expected = _output(network, x.clone(memory_format=torch.contiguous_format))
     if expected is not None and not isinstance(network, torch.jit.ScriptModule):
-        bound.lay_out(channels_last=True)
+        flat.bind_parameters(channels_last=True)
         plain = network.forward
-        network.forward = _Copying(plain)
-        if _agree(_output(network, x), expected):
+        network.forward = _CopyingForward(plain)
+        if _equal_up_to_rounding(_output(network, x), expected):
             return True
         network.forward = plain
-        bound.lay_out(channels_last=False)
+        flat.bind_parameters(channels_last=False)
     return False
 
 
-class _Copying:
+class _CopyingForward:
     """A forward pass in which views copy where they must."""
 
     def __init__(self, forward: Callable[..., Any]) -> None:
@@ -79,12 +79,12 @@ def _output(network: nn.Module, x: Tensor) -> Any:
     try:
         return network(x.clone())
     except RuntimeError as error:
-        if _REFUSED in str(error):
+        if _VIEW_ERROR in str(error):
             return None
         raise
 
 
-def _agree(found: object, expected: object) -> bool:
+def _equal_up_to_rounding(found: object, expected: object) -> bool:
     """Whether two outputs are equal but for rounding, which differs from one order in memory to the other."""
     if not isinstance(found, Tensor) or not isinstance(expected, Tensor) or found.shape != expected.shape:
         return False

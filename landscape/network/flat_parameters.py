@@ -35,23 +35,23 @@ class FlatNetwork:
         self.released: set[nn.Parameter] = set()
         self.dimension = dimension(model)
         self.weights = torch.zeros(self.dimension, dtype=dtype, device=device)
-        self.lay_out(channels_last=True)
+        self.bind_parameters(channels_last=True)
         for parameter in self.parameters:
             parameter.requires_grad_(True)
 
-    def lay_out(self, *, channels_last: bool) -> None:
+    def bind_parameters(self, *, channels_last: bool) -> None:
         """Bind all parameters to the buffer, with their values, in this order of memory."""
         self.channels_last = channels_last
-        for parameter, view in zip(self.parameters, self.cut(self.weights), strict=True):
+        for parameter, view in zip(self.parameters, self.views_of_buffer(self.weights), strict=True):
             # In either order a parameter has the same stretch of the buffer, where its own values may lie already.
             parameter.data = view.copy_(parameter.detach().clone())
 
     def release(self, parameters: Iterable[nn.Parameter]) -> None:
         """Take parameters out of the buffer: whoever does this looks after them, and the buffer gets smaller."""
         self.released.update(parameters)
-        bound = [parameter for parameter in self.parameters if parameter not in self.released]
-        weights = self.weights.new_zeros(sum(parameter.numel() for parameter in bound))
-        for parameter, view in zip(bound, self.cut(weights), strict=True):
+        remaining = [parameter for parameter in self.parameters if parameter not in self.released]
+        weights = self.weights.new_zeros(sum(parameter.numel() for parameter in remaining))
+        for parameter, view in zip(remaining, self.views_of_buffer(weights), strict=True):
             parameter.data = view.copy_(parameter.detach())
         self.weights = weights
 
@@ -59,7 +59,7 @@ class FlatNetwork:
     def device(self) -> torch.device:
         return self.weights.device
 
-    def cut(self, vector: Tensor) -> list[Tensor]:
+    def views_of_buffer(self, vector: Tensor) -> list[Tensor]:
         """Views of an arranged vector with the shapes of the parameters in the buffer."""
         parts: list[Tensor] = []
         offset = 0
@@ -75,31 +75,31 @@ class FlatNetwork:
                 parts.append(part.view(parameter.shape))
         return parts
 
-    def arrange(self, vector: Tensor) -> Tensor:
+    def to_buffer(self, vector: Tensor) -> Tensor:
         """A flat vector (in the order of ``flatten``) as a new vector in the order of the buffer."""
-        arranged = torch.empty_like(self.weights)
-        parts = iter(self.cut(arranged))
-        for parameter, value in zip(self.parameters, self.pieces(vector), strict=True):
+        buffer = torch.empty_like(self.weights)
+        parts = iter(self.views_of_buffer(buffer))
+        for parameter, value in zip(self.parameters, self.views_of_flat(vector), strict=True):
             if parameter not in self.released:
                 next(parts).copy_(value)
-        return arranged
+        return buffer
 
-    def pieces(self, vector: Tensor) -> list[Tensor]:
+    def views_of_flat(self, vector: Tensor) -> list[Tensor]:
         """Views of a flat vector with the shapes of all parameters."""
         sizes = [parameter.numel() for parameter in self.parameters]
-        pieces = torch.split(vector, sizes)
-        return [piece.view(parameter.shape) for piece, parameter in zip(pieces, self.parameters, strict=True)]
+        views_of_flat = torch.split(vector, sizes)
+        return [piece.view(parameter.shape) for piece, parameter in zip(views_of_flat, self.parameters, strict=True)]
 
-    def restore(self, arranged: Tensor) -> Tensor:
+    def from_buffer(self, buffer: Tensor) -> Tensor:
         """The inverse of ``arrange``."""
-        return torch.cat([part.reshape(-1) for part in self.cut(arranged)])
+        return torch.cat([part.reshape(-1) for part in self.views_of_buffer(buffer)])
 
     def inputs(self, x: Tensor) -> Tensor:
         """Inputs on the device, in the data type (whole numbers stay) and, if images, in the order of the weights."""
         x = x.to(self.weights) if x.is_floating_point() else x.to(self.device)
         return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 and self.channels_last else x
 
-    def take_gradients(self) -> Sequence[Tensor]:
+    def pop_gradients(self) -> Sequence[Tensor]:
         """The gradients of the parameters since the last call; a parameter that took no part has zeros."""
         gradients = [
             torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in self.parameters

@@ -18,7 +18,7 @@ _Step = tuple[fx.Node, Callable[..., Any], tuple[fx.Node, ...]]
 """A node, what it does with its arguments, and the values that are not needed after it."""
 
 
-def traced(network: nn.Module, x: Tensor) -> fx.GraphModule | None:
+def trace_network(network: nn.Module, x: Tensor) -> fx.GraphModule | None:
     """The network as a graph over its own modules; None where its forward pass depends on values or cannot be traced.
 
     The graph is believed only if it gives the same as the network on a trial input, at other weights than it was
@@ -28,8 +28,8 @@ def traced(network: nn.Module, x: Tensor) -> fx.GraphModule | None:
     try:
         tracer = _Tracer()
         graph = fx.GraphModule(network, tracer.trace(network))
-        _let_views_copy(graph)
-        with _elsewhere(network):
+        _replace_views(graph)
+        with _changed_weights(network):
             same = torch.equal(graph(x.clone()).nan_to_num(), network(x.clone()).nan_to_num())
     except Exception:  # tracing runs the user's own code on symbols, which may fail in any way
         return None
@@ -43,7 +43,7 @@ class _Tracer(fx.Tracer):
         return isinstance(m, _BatchNorm) or super().is_leaf_module(m, module_qualified_name)
 
 
-def _let_views_copy(graph: fx.GraphModule) -> None:
+def _replace_views(graph: fx.GraphModule) -> None:
     for node in graph.graph.nodes:
         if node.op == "call_method":
             node.target = copying_method(str(node.target), node.args[1:], node.kwargs) or node.target
@@ -51,7 +51,7 @@ def _let_views_copy(graph: fx.GraphModule) -> None:
 
 
 @contextmanager
-def _elsewhere(network: nn.Module) -> Iterator[None]:
+def _changed_weights(network: nn.Module) -> Iterator[None]:
     """The network at other weights for the moment, of about the same size; no gradients."""
     parameters = list(network.parameters())
     before = [parameter.detach().clone() for parameter in parameters]
@@ -84,7 +84,7 @@ def is_altered(module: nn.Module) -> bool:
     return any(hooks) or (forward is not None and not getattr(forward, "stands_in", False))
 
 
-def is_private(parameter: nn.Parameter, network: nn.Module) -> bool:
+def is_read_by_modules_only(parameter: nn.Parameter, network: nn.Module) -> bool:
     """Whether nothing but the modules that hold a parameter can read it, which only a graph lets one say.
 
     Functions may be given the parameter; hooks, and modules that are not torch's, can reach any.
@@ -100,7 +100,7 @@ def is_private(parameter: nn.Parameter, network: nn.Module) -> bool:
     return True
 
 
-class InterruptedGraph:
+class PausableGraph:
     """A graph whose forward passes stop before each of some nodes, to be continued with the node's result from outside.
 
     >>> graph = fx.symbolic_trace(nn.Sequential(nn.ReLU(), nn.Hardtanh()))
@@ -113,11 +113,11 @@ class InterruptedGraph:
 
     def __init__(self, graph: fx.GraphModule, stops: Iterable[fx.Node]) -> None:
         last_use = {used: node for node in graph.graph.nodes for used in node.all_input_nodes}
-        dead: dict[fx.Node, list[fx.Node]] = {}
+        unused_after: dict[fx.Node, list[fx.Node]] = {}
         for used, node in last_use.items():
-            dead.setdefault(node, []).append(used)
+            unused_after.setdefault(node, []).append(used)
         self.steps: list[_Step] = [
-            (node, _function(graph, node), tuple(dead.get(node, ()))) for node in graph.graph.nodes
+            (node, _function(graph, node), tuple(unused_after.get(node, ()))) for node in graph.graph.nodes
         ]
         self.stops = frozenset(stops)
 
@@ -129,7 +129,7 @@ class InterruptedGraph:
 class ForwardPass:
     """One forward pass of an interrupted graph; values are dropped after their last use."""
 
-    def __init__(self, graph: InterruptedGraph, x: Tensor) -> None:
+    def __init__(self, graph: PausableGraph, x: Tensor) -> None:
         self.output: Any = None
         self._steps = iter(graph.steps)
         self._stops = graph.stops
@@ -143,14 +143,14 @@ class ForwardPass:
         Returns whether there is a next one; its argument is then ``input``. At the end, ``output`` is there.
         """
         if self._stopped is not None:
-            node, _, dead = self._stopped
-            self._keep(node, dead, value)
+            node, _, unused_after = self._stopped
+            self._store(node, unused_after, value)
         for step in self._steps:
-            node, function, dead = step
+            node, function, unused_after = step
             if node in self._stops:
                 self._stopped = step
                 return True
-            self._keep(node, dead, self._result(node, function))
+            self._store(node, unused_after, self._result(node, function))
         return False
 
     @property
@@ -171,21 +171,21 @@ class ForwardPass:
         storages = (value.untyped_storage() for value in tensors if not isinstance(value, nn.Parameter))
         return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
 
-    def _keep(self, node: fx.Node, dead: tuple[fx.Node, ...], value: Any) -> None:
+    def _store(self, node: fx.Node, unused_after: tuple[fx.Node, ...], value: Any) -> None:
         self._values[node] = value
-        for used in dead:
+        for used in unused_after:
             del self._values[used]
 
     def _result(self, node: fx.Node, function: Callable[..., Any]) -> Any:
         if node.op == "placeholder":
-            return self._given(str(node.target), node.args)
+            return self._argument(str(node.target), node.args)
         arguments = fx.node.map_arg(node.args, self._values.__getitem__)
         if node.op == "output":
             self.output = arguments[0]
             return None
         return function(*arguments, **fx.node.map_arg(node.kwargs, self._values.__getitem__))
 
-    def _given(self, name: str, default: tuple[Any, ...]) -> Any:
+    def _argument(self, name: str, default: tuple[Any, ...]) -> Any:
         """The value of an argument of the network: the input for the first, nothing or their defaults for others."""
         if name.startswith("**"):
             return {}

@@ -31,13 +31,13 @@ def rewrite_graph(graph: fx.GraphModule) -> None:
         if window is not None:
             _replace(node, window_maximum, (node.all_input_nodes[0], window))
         elif _is_flattening(graph, node):
-            _replace(node, flat, (node.all_input_nodes[0],))
+            _replace(node, flatten_samples, (node.all_input_nodes[0],))
         elif _is_relu(graph, node) and _is_temporary(graph, node.all_input_nodes[0]):
             _replace(node, torch.relu_, (node.all_input_nodes[0],))
     graph.recompile()
 
 
-def take_pooling(graph: fx.GraphModule, layer: nn.Module) -> Window | None:
+def remove_pooling(graph: fx.GraphModule, layer: nn.Module) -> Window | None:
     """Remove the max-pooling that follows a layer, at once or after ReLU, and return its window; None if there is none.
 
     ReLU and maximum commute, so the one who takes the pooling over may do it before ReLU.
@@ -55,7 +55,7 @@ def take_pooling(graph: fx.GraphModule, layer: nn.Module) -> Window | None:
     return cast("Window", window)
 
 
-def consumer(graph: fx.GraphModule, layer: nn.Module) -> fx.Node | None:
+def only_consumer(graph: fx.GraphModule, layer: nn.Module) -> fx.Node | None:
     """What alone uses the output of a layer, after ReLU and max-pooling, which do with any order of memory."""
     after = _user_of(graph, layer)
     while after is not None and (after.target is window_maximum or _is_relu(graph, after)):
@@ -63,7 +63,7 @@ def consumer(graph: fx.GraphModule, layer: nn.Module) -> fx.Node | None:
     return after
 
 
-def flat(values: Tensor) -> Tensor:
+def flatten_samples(values: Tensor) -> Tensor:
     """All values of a sample on one axis."""
     if values.dim() != 4 or values.stride(0) != 1:
         return values.flatten(1)
@@ -75,7 +75,7 @@ def pooled_in_place(images: Tensor, window: Window) -> Tensor:
     for axis, side in zip((2, 3), window, strict=True):
         if side > 1:
             length = images.shape[axis] // side
-            first, *others = (images[_every(axis, start, side, length)] for start in range(side))
+            first, *others = (images[_strided(axis, start, side, length)] for start in range(side))
             for other in others:
                 torch.maximum(first, other, out=first)
             images = first
@@ -103,7 +103,7 @@ def _replace(node: fx.Node, function: Callable[..., Tensor], arguments: tuple[An
     node.graph.erase_node(node)
 
 
-def _every(axis: int, start: int, step: int, length: int) -> tuple[slice, ...]:
+def _strided(axis: int, start: int, step: int, length: int) -> tuple[slice, ...]:
     """An index of so many places on an axis, and of all on the axes before it."""
     return (slice(None),) * axis + (slice(start, start + step * length, step),)
 

@@ -9,7 +9,7 @@ _COLUMNS = 512
 _LONGEST_SUM = 4096
 
 
-class Moments:
+class RunningMoments:
     """Mean and biased variance of every channel (dimension 1) over all the blocks that were added.
 
     The kernel beneath adds up in the data type of the values, one running sum a channel: slow for few channels, and

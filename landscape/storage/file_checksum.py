@@ -17,7 +17,7 @@ _LENGTH: Final = 85
 _CHUNK: Final = 2**20
 
 
-def append_checksum(content: bytes) -> bytes:
+def checksum_trailer(content: bytes) -> bytes:
     """What to write after the content of a file.
 
     >>> len(seal(b"content")) == _LENGTH

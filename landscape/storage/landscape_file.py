@@ -36,12 +36,12 @@ from valleyscope.landscape.storage import _hdf5, _members
 from valleyscope.landscape.storage._checks import check_landscape
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.digests import altered, digests
-from valleyscope.landscape.storage.file_checksum import append_checksum
+from valleyscope.landscape.storage.file_checksum import checksum_trailer
 from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, PlaneRecord
 
 FORMAT: Final = "valleyscope-landscape"
 VERSION: Final = 1
-_DIGESTS: Final = "sha256"
+_DIGESTS_ATTRIBUTE: Final = "sha256"
 _images: Final = count()
 
 
@@ -83,7 +83,7 @@ class Landscape:
         image = _image(self)
         with write_atomically(path) as file:
             file.write(image)
-            file.write(append_checksum(image))
+            file.write(checksum_trailer(image))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Landscape:
@@ -97,9 +97,13 @@ class Landscape:
         try:
             with _hdf5.open_file(path) as file:
                 landscape = _reader(file, path)(file)
-                written = _members.read_json(file, _DIGESTS) if _hdf5.has_attribute(file, _DIGESTS) else None
+                written = (
+                    _members.read_json(file, _DIGESTS_ATTRIBUTE)
+                    if _hdf5.has_attribute(file, _DIGESTS_ATTRIBUTE)
+                    else None
+                )
             check_landscape(landscape)
-            _refuse_altered(landscape, written)
+            _check_digests(landscape, written)
         except (NotALandscape, DamagedLandscape):
             raise
         except _hdf5.InvalidContent as flaw:
@@ -122,7 +126,7 @@ def _image(landscape: Landscape) -> bytes:
             file.attrs[name] = getattr(landscape, name)
         _members.write_json(file, "spec", landscape.spec)
         _members.write_json(file, "provenance", landscape.provenance)
-        _members.write_json(file, _DIGESTS, digests(landscape))
+        _members.write_json(file, _DIGESTS_ATTRIBUTE, digests(landscape))
         trajectories = file.create_group("trajectory", track_order=True)
         minima = file.create_group("minima", track_order=True)
         for minimum in landscape.minima.values():
@@ -164,12 +168,14 @@ def _reader(file: h5py.File, path: str | os.PathLike[str]) -> Callable[[h5py.Fil
     return _READERS[version]
 
 
-def _refuse_altered(landscape: Landscape, written: Any) -> None:
+def _check_digests(landscape: Landscape, written: Any) -> None:
     """Raise an error that names the first part that is not what was written, as far as the file has digests."""
     if written is None:
         return
     if not isinstance(written, dict):
-        raise _hdf5.InvalidContent(f"file: its attribute {_DIGESTS!r} is not an object of members and digests")
+        raise _hdf5.InvalidContent(
+            f"file: its attribute {_DIGESTS_ATTRIBUTE!r} is not an object of members and digests"
+        )
     flaw = altered(written, digests(landscape))
     if flaw is not None:
         raise _hdf5.InvalidContent(flaw)

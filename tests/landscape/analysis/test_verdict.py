@@ -261,7 +261,7 @@ def test_one_end_that_knows_nothing_is_enough() -> None:
     """All weights pruned: the loss climbs steadily to that of guessing, without a barrier."""
     found = verdict(guessing_profile(0.01 + 2.24 * T), between=("sgd", "pruned"))
     assert found.kind is VerdictKind.UNDECIDED
-    assert list(found.guessers) == ["pruned"]
+    assert list(found.guessing_networks) == ["pruned"]
     assert found.to_json()["finding"].startswith("sgd and pruned: undecided. pruned has a train loss of 2.30, hardly")
     assert "sgd has" not in found.sentence
     assert verdict(guessing_profile(0.01 + 2.24 * T + HILL)).kind is VerdictKind.UNDECIDED

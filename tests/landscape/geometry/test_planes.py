@@ -67,7 +67,7 @@ def test_named_points_have_the_geometry_of_weight_space() -> None:
     assert plane.points["sgd"] == (0.0, 0.0)
     assert plane.points["altsdp"] == pytest.approx((float(torch.dist(a, b)), 0.0))
     assert plane.points["altsdp"][1] == 0.0
-    assert plane.span == plane.points["altsdp"][0]
+    assert plane.minima_distance == plane.points["altsdp"][0]
     place = np.array(plane.points["control"])
     assert place[1] > 0
     assert np.linalg.norm(place) == pytest.approx(float(torch.dist(a, c)))

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from tests.landscape.reference import assert_exact, samples
 from valleyscope.landscape import Evaluator
-from valleyscope.landscape.network.fx_graph import traced
+from valleyscope.landscape.network.fx_graph import trace_network
 
 SHAPE = (8, 8, 8)
 
@@ -76,12 +76,12 @@ def test_only_a_weight_that_nobody_else_reads_is_left_out_of_the_buffer() -> Non
 
 def test_a_graph_with_a_frozen_weight_is_not_believed() -> None:
     x = samples(SHAPE, 2, 3)[0]
-    assert traced(Wide(), x) is not None
-    assert traced(FromAList(), x) is None
+    assert trace_network(Wide(), x) is not None
+    assert trace_network(FromAList(), x) is None
 
 
 def test_the_weights_are_the_same_after_tracing() -> None:
     model = Wide()
     before = [parameter.detach().clone() for parameter in model.parameters()]
-    traced(model, samples(SHAPE, 2, 3)[0])
+    trace_network(model, samples(SHAPE, 2, 3)[0])
     assert all(torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True))
