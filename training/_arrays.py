@@ -16,7 +16,7 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 FIELDS = ("x_train", "y_train", "x_test", "y_test")
-_MOST_CHANNELS = 4
+_MAX_CHANNELS = 4
 _CHUNK = 512
 
 
@@ -67,9 +67,9 @@ def check_arrays(origin: str, arrays: Mapping[str, Any], classes: int | None = N
 
     `origin` starts every message. Without `classes` the training labels must be 0 ... K - 1, each of them present.
     """
-    if absent := [field for field in FIELDS if field not in arrays]:
+    if missing := [field for field in FIELDS if field not in arrays]:
         raise ValueError(
-            f"{origin}: {', '.join(absent)} missing (there is {', '.join(sorted(arrays)) or 'nothing'}); "
+            f"{origin}: {', '.join(missing)} missing (there is {', '.join(sorted(arrays)) or 'nothing'}); "
             f"a data set needs the arrays {', '.join(FIELDS)}"
         )
     given = {field: np.asarray(arrays[field]) for field in FIELDS}
@@ -117,10 +117,10 @@ def _check_values(origin: str, field: str, x: Array) -> None:
     if 0 in x.shape:
         raise ValueError(f"{origin}: {field} is empty (shape {x.shape}), must hold at least one sample")
     if x.dtype.kind == "f":
-        broken = sum(int(np.count_nonzero(~np.isfinite(chunk))) for chunk in _chunks(x))
-        if broken:
+        not_finite = sum(int(np.count_nonzero(~np.isfinite(chunk))) for chunk in _chunks(x))
+        if not_finite:
             raise ValueError(
-                f"{origin}: {field} has {broken} values that are NaN or infinite; "
+                f"{origin}: {field} has {not_finite} values that are NaN or infinite; "
                 "leave those samples out or replace the values"
             )
         largest = float(max(np.abs(chunk).max() for chunk in _chunks(x)))
@@ -136,11 +136,11 @@ def _channels_first(origin: str, field: str, x: Array) -> Array:
         return x
     if x.ndim == 3:
         return x[:, np.newaxis]
-    first, last = x.shape[1] <= _MOST_CHANNELS, x.shape[3] <= _MOST_CHANNELS
+    first, last = x.shape[1] <= _MAX_CHANNELS, x.shape[3] <= _MAX_CHANNELS
     if first == last:
         reason = "both the second and the last axis are" if first else "neither the second nor the last axis is"
         raise ValueError(
-            f"{origin}: {field} has shape {x.shape}: {reason} of a size that channels have (1 to {_MOST_CHANNELS}); "
+            f"{origin}: {field} has shape {x.shape}: {reason} of a size that channels have (1 to {_MAX_CHANNELS}); "
             "give (N, C, H, W) or (N, H, W, C) with larger images, or flat features (N, D)"
         )
     return x if first else np.ascontiguousarray(np.moveaxis(x, 3, 1))

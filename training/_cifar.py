@@ -19,7 +19,7 @@ _PIXELS = 3 * 32 * 32
 
 def read_cifar(source: Source, root: Path) -> tuple[npt.NDArray[Any], ...]:
     """Return x_train (N, 3, 32, 32), y_train (N,), x_test and y_test, from the unpacked files or from the archive."""
-    files = _contents(source, root)
+    files = _read_files(source, root)
     batches = [_batch(path, content) for path, content in files.items()]
     images = [images for images, _ in batches]
     labels = [labels for _, labels in batches]
@@ -27,7 +27,7 @@ def read_cifar(source: Source, root: Path) -> tuple[npt.NDArray[Any], ...]:
     return np.concatenate(images[:-1]), np.concatenate(labels[:-1]), images[-1], labels[-1]
 
 
-def _contents(source: Source, root: Path) -> dict[str, bytes]:
+def _read_files(source: Source, root: Path) -> dict[str, bytes]:
     """Return the bytes of every file of the data set, in the order of `source.files`, by the name errors use."""
     folder = root / source.folder
     if all((folder / name).is_file() for name in source.files):
@@ -42,8 +42,8 @@ def _contents(source: Source, root: Path) -> dict[str, bytes]:
                     found[member.name.rsplit("/", 1)[-1]] = file.read()
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         raise CorruptData(f"{archive} is not a whole gzipped tar archive ({error}): {REMEDY}") from error
-    if lacking := [name for name in source.files if name not in found]:
-        raise CorruptData(f"{archive} lacks {', '.join(lacking)} in {source.folder}: {REMEDY}")
+    if missing := [name for name in source.files if name not in found]:
+        raise CorruptData(f"{archive} lacks {', '.join(missing)} in {source.folder}: {REMEDY}")
     return {f"{archive}/{source.folder}/{name}": found[name] for name in source.files}
 
 
@@ -67,7 +67,7 @@ def _batch(path: str, content: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArra
     raise CorruptData(f"{path} does not hold a table with the array `data` and a list of labels: {REMEDY}")
 
 
-class _Kind:
+class _Dtype:
     """Stands for numpy.dtype in a pickle: remembers its code and makes nothing."""
 
     def __init__(self, code: object, *_: object) -> None:
@@ -88,7 +88,7 @@ class _Array:
     def bytes(self, path: str) -> npt.NDArray[np.uint8]:
         """Return the elements, which must be unsigned bytes in C order (version, shape, kind, Fortran order, data)."""
         match self.state:
-            case (_, tuple(), _Kind(code="u1" | "|u1"), fortran, bytes(data)) if not fortran:
+            case (_, tuple(), _Dtype(code="u1" | "|u1"), fortran, bytes(data)) if not fortran:
                 return np.frombuffer(data, np.uint8)
         raise CorruptData(f"{path}: `data` is not an array of unsigned bytes: {REMEDY}")
 
@@ -99,7 +99,7 @@ class _PlainData(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         match module, name:
             case "numpy", "dtype":
-                return _Kind
+                return _Dtype
             case "numpy", "ndarray":
                 return _Array
             case "numpy.core.multiarray" | "numpy._core.multiarray", "_reconstruct":

@@ -17,10 +17,10 @@ from typing import Any
 Progress = Callable[[str, int, int], None]
 """Called with a file's name, the bytes received and the bytes of the whole file (0 where the server does not say)."""
 
-PATIENCE = 10.0
+TIMEOUT = 10.0
 """Seconds that a server may take to answer, and to send the next piece."""
 
-_PIECE = 1 << 18
+_CHUNK = 1 << 18
 
 
 class DownloadFailed(OSError):
@@ -46,17 +46,17 @@ def fetch(urls: Sequence[str], target: Path, md5: str, progress: Progress | None
 
 def _fetch_from(url: str, target: Path, md5: str, progress: Progress | None) -> None:
     digest = hashlib.md5(usedforsecurity=False)
-    with _answer(url) as response, _reported(progress) as report:
+    with _open_url(url) as response, _progress_or_bar(progress) as report:
         size = int(response.headers.get("Content-Length") or 0)
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, part = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
             with os.fdopen(handle, "wb") as file:
                 received = 0
-                while piece := response.read(_PIECE):
-                    file.write(piece)
-                    digest.update(piece)
-                    received += len(piece)
+                while chunk := response.read(_CHUNK):
+                    file.write(chunk)
+                    digest.update(chunk)
+                    received += len(chunk)
                     report(target.name, received, size)
             if digest.hexdigest() != md5:
                 raise OSError(f"received {received} bytes with MD5 sum {digest.hexdigest()}, expected {md5}")
@@ -66,32 +66,32 @@ def _fetch_from(url: str, target: Path, md5: str, progress: Progress | None) -> 
             Path(part).unlink(missing_ok=True)
 
 
-def _answer(url: str) -> Any:
+def _open_url(url: str) -> Any:
     """Open an address, waiting at most PATIENCE seconds in all.
 
     The time-out of urllib counts for every IP address of a host anew and not at all for the look-up of its name, which
     makes minutes on a machine whose packets are dropped. So the request waits in a thread that can be left behind.
     """
-    answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    responses: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
-    def ask() -> None:
+    def request() -> None:
         try:
-            answers.put(urllib.request.urlopen(url, timeout=PATIENCE))
+            responses.put(urllib.request.urlopen(url, timeout=TIMEOUT))
         except Exception as error:
-            answers.put(error)
+            responses.put(error)
 
-    threading.Thread(target=ask, daemon=True, name="download").start()
+    threading.Thread(target=request, daemon=True, name="download").start()
     try:
-        answer = answers.get(timeout=PATIENCE)
+        response = responses.get(timeout=TIMEOUT)
     except queue.Empty:
-        raise TimeoutError(f"no answer in {PATIENCE:g} seconds") from None
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+        raise TimeoutError(f"no answer in {TIMEOUT:g} seconds") from None
+    if isinstance(response, Exception):
+        raise response
+    return response
 
 
 @contextmanager
-def _reported(progress: Progress | None) -> Iterator[Progress]:
+def _progress_or_bar(progress: Progress | None) -> Iterator[Progress]:
     """Yield `progress`, or a callback that draws a bar on the standard error stream."""
     if progress is not None:
         yield progress

@@ -83,22 +83,22 @@ def load_dataset(
     ((1, 8, 8), 1437, 360, 10)
     """
     if name in SOURCES:
-        return _named(SOURCES[name], data_root(root), device, download, progress)
+        return _load_named(SOURCES[name], data_root(root), device, download, progress)
     if name.startswith("npz:"):
-        return _measured(name, read_npz(name, _npz_path(name, data_root(root))), device)
+        return _normalised_by_own_moments(name, read_npz(name, _npz_path(name, data_root(root))), device)
     if is_plugin(name):
-        return _own(name, device)
+        return _load_plugin(name, device)
     raise ValueError(
         f"dataset {name!r} is unknown; use one of {', '.join(SOURCES)}, npz:PATH for your own arrays, "
         "or package.module:factory for your own code"
     )
 
 
-def _named(
+def _load_named(
     source: Source, root: Path, device: str | torch.device, download: bool, progress: Progress | None
 ) -> Dataset:
     """Read a data set with known normalisation, after a download if files are missing."""
-    _complete(source, root, download, progress)
+    _ensure_files(source, root, download, progress)
     if source.name == "digits":
         found = _digits()
     elif source.archive:
@@ -113,14 +113,14 @@ def _named(
     return replace(dataset, augmented=source.augmented)
 
 
-def _complete(source: Source, root: Path, wanted: bool, progress: Progress | None) -> None:
+def _ensure_files(source: Source, root: Path, download: bool, progress: Progress | None) -> None:
     """Make sure that the files of a data set are there, or say which are missing and where they belong."""
     missing = source.missing_files(root)
     if not missing:
         return
     reason = "downloads are off"
-    if wanted:
-        addresses = _addresses(source)
+    if download:
+        addresses = _published_files(source)
         try:
             for file in missing:
                 urls, md5 = addresses[Path(file).name]
@@ -135,7 +135,7 @@ def _complete(source: Source, root: Path, wanted: bool, progress: Progress | Non
     )
 
 
-def _addresses(source: Source) -> dict[str, tuple[list[str], str]]:
+def _published_files(source: Source) -> dict[str, tuple[list[str], str]]:
     """Return where torchvision finds each published file of a data set, and the MD5 sum of each."""
     known = getattr(import_torchvision().datasets, source.torchvision)
     if source.archive:
@@ -165,22 +165,22 @@ def _npz_path(name: str, root: Path) -> Path:
     )
 
 
-def _own(name: str, device: str | torch.device) -> Dataset:
+def _load_plugin(name: str, device: str | torch.device) -> Dataset:
     """Load an operator's own data set by calling its factory."""
     made = load_factory("dataset", name)()
     if isinstance(made, Dataset):
         return made.to(device)
     if isinstance(made, Mapping):
-        return _measured(name, made, device)
+        return _normalised_by_own_moments(name, made, device)
     if isinstance(made, tuple | list) and len(made) == len(FIELDS):
-        return _measured(name, dict(zip(FIELDS, made, strict=True)), device)
+        return _normalised_by_own_moments(name, dict(zip(FIELDS, made, strict=True)), device)
     raise ValueError(
         f"dataset {name!r}: the factory returned a {type(made).__name__}, "
         f"must return a Dataset or the four arrays {', '.join(FIELDS)}"
     )
 
 
-def _measured(name: str, given: Mapping[str, Any], device: str | torch.device) -> Dataset:
+def _normalised_by_own_moments(name: str, given: Mapping[str, Any], device: str | torch.device) -> Dataset:
     """Check four arrays and normalise them by the moments of their own training set."""
     arrays = check_arrays(f"dataset {name!r}", given)
     return _normalised(name, arrays, *arrays.moments(), device)

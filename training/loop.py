@@ -99,7 +99,7 @@ def train(
     run.cancelled = cancelled or (lambda: False)
     with _own_randomness(data.x_train.device):
         run.resume()
-        return run.finish()
+        return run.train()
 
 
 class _Run:
@@ -118,7 +118,7 @@ class _Run:
         self.save_every = save_every
         self.steps = steps_an_epoch(len(data.x_train), settings.batch_size)
         self.augment = data.augmented if settings.augment is None else settings.augment
-        if data.x_train.dim() == 4 and _in_channels_last(model, data.x_train[:2]):
+        if data.x_train.dim() == 4 and _use_channels_last(model, data.x_train[:2]):
             data = replace(
                 data,
                 x_train=data.x_train.contiguous(memory_format=torch.channels_last),
@@ -146,15 +146,15 @@ class _Run:
         self.epoch, self.step = state.epoch, state.step
         self.epochs, self.seconds = list(state.epochs), state.seconds
 
-    def finish(self) -> Trained:
+    def train(self) -> Trained:
         if self.forecast is not None:
             log.log(logging.INFO if self.forecast.prunes else logging.WARNING, "%s", self.forecast)
         self.report(self._progress(math.nan, forecast=self.forecast))
         while self.epoch < self.settings.epochs:
-            self._epoch()
+            self._run_epoch()
         return Trained(self.model, self.settings, tuple(self.epochs), self.forecast)
 
-    def _epoch(self) -> None:
+    def _run_epoch(self) -> None:
         """The rest of the current epoch."""
         learning_rate = self.settings.lr * self.settings.schedule.factor(self.epoch, self.settings.epochs)
         for group in self.optimizer.param_groups:
@@ -165,11 +165,11 @@ class _Run:
             if self.cancelled():
                 self._save()
                 raise Cancelled(f"cancelled in epoch {self.epoch + 1}, step {self.step + 1}")
-            loss = self._descend(order)
-            self._watch(loss, learning_rate)
-        self._close(learning_rate)
+            loss = self._train_batch(order)
+            self._report_and_save(loss, learning_rate)
+        self._end_epoch(learning_rate)
 
-    def _descend(self, order: Tensor) -> float:
+    def _train_batch(self, order: Tensor) -> float:
         """One step on the next batch; the loss is that of the batch before the step."""
         size = self.settings.batch_size
         batch = order[self.step * size : (self.step + 1) * size]
@@ -182,13 +182,13 @@ class _Run:
         loss = cross_entropy(self.model(x), y)
         value = loss.item()
         if not math.isfinite(value):
-            self._diverge(f"the loss of step {self.step + 1} is {value}")
+            self._raise_diverged(f"the loss of step {self.step + 1} is {value}")
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         self.step += 1
         return value
 
-    def _watch(self, loss: float, learning_rate: float) -> None:
+    def _report_and_save(self, loss: float, learning_rate: float) -> None:
         now = time.monotonic()
         if now - self.reported >= self.report_every:
             self.reported = now
@@ -196,7 +196,7 @@ class _Run:
         if now - self.saved >= self.save_every and self.step < self.steps:
             self._save()
 
-    def _close(self, learning_rate: float) -> None:
+    def _end_epoch(self, learning_rate: float) -> None:
         """Measure and save a complete epoch."""
         record = measure(
             self.model,
@@ -208,18 +208,18 @@ class _Run:
             seconds=self._elapsed(),
         )
         if not math.isfinite(record.train_loss):
-            self._diverge(f"the training loss after the epoch is {record.train_loss}")
+            self._raise_diverged(f"the training loss after the epoch is {record.train_loss}")
         self.epochs.append(record)
         self.epoch, self.step = self.epoch + 1, 0
-        self._keep_snapshot()
+        self._save_snapshot()
         self._save()
         self.report(self._progress(record.train_loss, learning_rate, record=record))
 
-    def _keep_snapshot(self) -> None:
-        if self.directory is not None and self.settings.keeps(self.epoch):
+    def _save_snapshot(self) -> None:
+        if self.directory is not None and self.settings.keeps_snapshot_of(self.epoch):
             save_checkpoint(self.directory / f"snapshot-{self.epoch:06d}.safetensors", self.model)
 
-    def _diverge(self, what: str) -> None:
+    def _raise_diverged(self, what: str) -> None:
         kept = ""
         state = None if self.directory is None else load_state(self.directory, self.identity)
         if self.directory is not None and state is not None:
@@ -274,7 +274,7 @@ def _optimizer(groups: list[ParameterGroup], settings: Training, steps: int) -> 
     )
 
 
-def _in_channels_last(model: nn.Module, x: Tensor) -> bool:
+def _use_channels_last(model: nn.Module, x: Tensor) -> bool:
     """Bring a network of images into the memory order in which convolution and pooling are fastest, if it can be.
 
     Results are equal up to rounding. A network that calls `view` on images needs the order that it was written for.

@@ -44,7 +44,7 @@ class Training(BaseModel):
     snapshots: int = Field(0, ge=0, le=100_000, description="keep the weights every so many epochs; 0 for never")
 
     @model_validator(mode="after")
-    def _one_scale(self) -> Training:
+    def _not_both_c_and_target(self) -> Training:
         if self.c is not None and self.target is not None:
             raise ValueError(f"c={self.c} and target={self.target}: give one of the two, target determines c")
         return self
@@ -61,12 +61,12 @@ class Training(BaseModel):
     def augmentation(self) -> int:
         return self.seed if self.augment_seed is None else self.augment_seed
 
-    def keeps(self, epoch: int) -> bool:
+    def keeps_snapshot_of(self, epoch: int) -> bool:
         """Whether the weights after an epoch are kept; the last ones always are, those before the first never."""
         return self.snapshots > 0 and (epoch % self.snapshots == 0 or epoch == self.epochs)
 
     @property
-    def kept(self) -> int:
+    def snapshot_count(self) -> int:
         """How many snapshots the run keeps."""
         return -(-self.epochs // self.snapshots) if self.snapshots else 0
 

@@ -156,7 +156,7 @@ def build_model(
         input_shape = dataset.shape if input_shape is None else input_shape
         classes = dataset.classes if classes is None else classes
     if isinstance(name, str) and is_plugin(name):
-        return _seeded(seed, lambda: _own(name, input_shape, classes, given))
+        return _build_seeded(seed, lambda: _build_plugin(name, input_shape, classes, given))
     if not isinstance(name, str) or name not in _ARCHITECTURES:
         raise ValueError(
             f"model {name!r} is unknown; use one of {', '.join(_ARCHITECTURES)}, "
@@ -171,7 +171,7 @@ def build_model(
     architecture.check_input(shape)
     module, _, function = architecture.factory.partition(":")
     factory = getattr(import_module(module), function)
-    return _seeded(seed, lambda: factory(shape, classes, **{**architecture.options, **given}))
+    return _build_seeded(seed, lambda: factory(shape, classes, **{**architecture.options, **given}))
 
 
 def _checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
@@ -188,7 +188,7 @@ def _checked_classes(name: str, classes: int) -> int:
     return classes
 
 
-def _seeded(seed: int | None, build: Callable[[], nn.Module]) -> nn.Module:
+def _build_seeded(seed: int | None, build: Callable[[], nn.Module]) -> nn.Module:
     """Build a network from random numbers of its own, on the CPU, whose generator is the same everywhere."""
     import torch
 
@@ -203,7 +203,9 @@ def _seeded(seed: int | None, build: Callable[[], nn.Module]) -> nn.Module:
     return model.to(device)
 
 
-def _own(name: str, input_shape: Sequence[int] | None, classes: int | None, options: Mapping[str, Any]) -> nn.Module:
+def _build_plugin(
+    name: str, input_shape: Sequence[int] | None, classes: int | None, options: Mapping[str, Any]
+) -> nn.Module:
     """Build an operator's own network, and see that it maps one sample to one value for each class."""
     import torch
     from torch import nn

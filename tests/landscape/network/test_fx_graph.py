@@ -71,7 +71,7 @@ def test_only_a_weight_that_nobody_else_reads_is_left_out_of_the_buffer() -> Non
     models = Wide(), Twice(), hooked()
     evaluators = [Evaluator(model, samples(SHAPE, 6, 3)) for model in models]
     assert [len(evaluator._layers) for evaluator in evaluators] == [1, 1, 1]
-    assert [len(evaluator._bound.released) for evaluator in evaluators] == [1, 0, 0]
+    assert [len(evaluator._flat.released) for evaluator in evaluators] == [1, 0, 0]
 
 
 def test_a_graph_with_a_frozen_weight_is_not_believed() -> None:
