@@ -1,4 +1,4 @@
-"""Check the four arrays of a data set, bring them into one layout, and take their fingerprint."""
+"""Check the four arrays of a data set, convert them to one layout, and compute their fingerprint."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CHUNK = 512
 
 @dataclass(frozen=True)
 class Arrays:
-    """Images (N, C, H, W) or features (N, D) as they were given, labels 0 ... classes - 1 as int64."""
+    """Images (N, C, H, W) or features (N, D) in their data type, labels 0 ... classes - 1 as int64."""
 
     x_train: Array
     y_train: npt.NDArray[np.int64]
@@ -33,7 +33,7 @@ class Arrays:
     def fingerprint(self) -> str:
         """Return the SHA-256 sum of the content: kind, shape and bytes of each of the four arrays, in their order.
 
-        It depends on neither the data set's name, nor the layout of a file, nor the device.
+        It does not depend on the data set's name, the file layout or the device.
         """
         digest = hashlib.sha256()
         for field in FIELDS:
@@ -63,9 +63,9 @@ def _chunks(x: Array) -> list[Array]:
 
 
 def check_arrays(origin: str, arrays: Mapping[str, Any], classes: int | None = None) -> Arrays:
-    """Return the four arrays as images (N, C, H, W) or features (N, D) with labels, or say what is wrong with them.
+    """Return the four arrays as images (N, C, H, W) or features (N, D) with labels; raises a ValueError if invalid.
 
-    `origin` starts every message. Without `classes` the training labels must be 0 ... K - 1, each of them present.
+    `origin` starts every message. Without `classes` the training labels must be 0 ... K - 1, all present.
     """
     if missing := [field for field in FIELDS if field not in arrays]:
         raise ValueError(
@@ -131,7 +131,7 @@ def _check_values(origin: str, field: str, x: Array) -> None:
 
 
 def _channels_first(origin: str, field: str, x: Array) -> Array:
-    """Bring images into the order (N, C, H, W); the channels are the axis of at most four entries."""
+    """Return images as (N, C, H, W); the channel axis is the one with at most four entries."""
     if x.ndim == 2:
         return x
     if x.ndim == 3:
@@ -168,7 +168,7 @@ def _check_classes(origin: str, y_train: Array, y_test: Array, classes: int | No
 
 
 def read_npz(origin: str, path: Path) -> dict[str, Array]:
-    """Return those of the four arrays that an npz file holds; nothing in it is ever unpickled."""
+    """Return those of the four arrays that an npz file holds, without unpickling anything."""
     try:
         file = np.load(path, allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):

@@ -1,4 +1,4 @@
-"""Read the python version of CIFAR-10 and CIFAR-100 without running what a pickle may ask for."""
+"""Read the python version of CIFAR-10 and CIFAR-100 without running code from the pickles."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _read_files(source: Source, root: Path) -> dict[str, bytes]:
                 if file is not None and member.name.removeprefix("./").startswith(f"{source.folder}/"):
                     found[member.name.rsplit("/", 1)[-1]] = file.read()
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
-        raise CorruptData(f"{archive} is not a whole gzipped tar archive ({error}): {REMEDY}") from error
+        raise CorruptData(f"{archive} is not a complete gzipped tar archive ({error}): {REMEDY}") from error
     if missing := [name for name in source.files if name not in found]:
         raise CorruptData(f"{archive} lacks {', '.join(missing)} in {source.folder}: {REMEDY}")
     return {f"{archive}/{source.folder}/{name}": found[name] for name in source.files}
@@ -54,8 +54,8 @@ def _batch(path: str, content: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArra
     except pickle.UnpicklingError as error:
         raise CorruptData(f"{path} is not a batch of CIFAR ({error}): {REMEDY}") from error
     except Exception as error:
-        # A damaged pickle fails in as many ways as there are opcodes.
-        raise CorruptData(f"{path} is not a whole pickle ({type(error).__name__}: {error}): {REMEDY}") from error
+        # A damaged pickle may raise anything.
+        raise CorruptData(f"{path} is not a complete pickle ({type(error).__name__}: {error}): {REMEDY}") from error
     if isinstance(entries, dict):
         entries = {key.decode() if isinstance(key, bytes) else key: value for key, value in entries.items()}
         images, labels = entries.get("data"), entries.get("labels", entries.get("fine_labels"))
@@ -64,11 +64,11 @@ def _batch(path: str, content: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArra
             if pixels.size == len(labels) * _PIXELS:
                 return pixels.reshape(-1, 3, 32, 32), np.array(labels, np.int64)
             raise CorruptData(f"{path} has {pixels.size} pixel bytes, not {_PIXELS} for each of {len(labels)} labels")
-    raise CorruptData(f"{path} does not hold a table with the array `data` and a list of labels: {REMEDY}")
+    raise CorruptData(f"{path} does not hold a dict with the array `data` and a list of labels: {REMEDY}")
 
 
 class _Dtype:
-    """Stands for numpy.dtype in a pickle: remembers its code and makes nothing."""
+    """Replaces numpy.dtype in a pickle: stores its code."""
 
     def __init__(self, code: object, *_: object) -> None:
         self.code = code.decode("latin1") if isinstance(code, bytes) else code
@@ -78,7 +78,7 @@ class _Dtype:
 
 
 class _Array:
-    """Stands for numpy.ndarray in a pickle: keeps the state that numpy would be given."""
+    """Replaces numpy.ndarray in a pickle: stores its state."""
 
     state: object = None
 
@@ -94,7 +94,7 @@ class _Array:
 
 
 class _PlainData(pickle.Unpickler):
-    """Unpickles tables, lists, numbers, strings and byte arrays; no class or function is ever imported."""
+    """Unpickles dicts, lists, numbers, strings and byte arrays; imports no class or function."""
 
     def find_class(self, module: str, name: str) -> Any:
         match module, name:
@@ -106,4 +106,4 @@ class _PlainData(pickle.Unpickler):
                 return lambda *_: _Array()
             case "_codecs", "encode":
                 return lambda text, _: text.encode("latin1")
-        raise pickle.UnpicklingError(f"it asks for {module}.{name}, which pixels and labels do not need")
+        raise pickle.UnpicklingError(f"it refers to {module}.{name}, which pixels and labels do not need")

@@ -1,4 +1,4 @@
-"""Fetch a published file once: checked, with a bar, and without hanging where there is no network."""
+"""Download a file, with checksum, progress bar and timeout."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from pathlib import Path
 from typing import Any
 
 Progress = Callable[[str, int, int], None]
-"""Called with a file's name, the bytes received and the bytes of the whole file (0 where the server does not say)."""
+"""Called with a file's name, the bytes received and the size of the file (0 if unknown)."""
 
 TIMEOUT = 10.0
-"""Seconds that a server may take to answer, and to send the next piece."""
+"""Seconds to wait for the response, and for the next chunk."""
 
 _CHUNK = 1 << 18
 
 
 class DownloadFailed(OSError):
-    """None of the addresses of a file delivered it."""
+    """A file could not be downloaded from any of its URLs."""
 
 
 def fetch(urls: Sequence[str], target: Path, md5: str, progress: Progress | None = None) -> None:
-    """Download `target` from the first address that delivers the bytes with this MD5 sum.
+    """Download `target` from the first URL that delivers bytes with this MD5 sum.
 
-    The file appears under its name when it is complete and not before, so that neither a kill nor a second process that
-    downloads the same file leaves half of it behind. Each address is tried once. Without `progress` a bar is drawn.
+    The file is renamed when it is complete, so neither a kill nor a second process leaves an incomplete file. Each URL
+    is tried once. Without `progress` a bar is drawn.
     """
     failures = []
     for url in urls:
@@ -67,10 +67,10 @@ def _fetch_from(url: str, target: Path, md5: str, progress: Progress | None) -> 
 
 
 def _open_url(url: str) -> Any:
-    """Open an address, waiting at most PATIENCE seconds in all.
+    """Open a URL, waiting at most TIMEOUT seconds in all.
 
-    The time-out of urllib counts for every IP address of a host anew and not at all for the look-up of its name, which
-    makes minutes on a machine whose packets are dropped. So the request waits in a thread that can be left behind.
+    The timeout of urllib applies to every IP address of a host separately and not to the name lookup, which may take
+    minutes where packets are dropped. So the request runs in a thread that can be abandoned.
     """
     responses: queue.SimpleQueue[Any] = queue.SimpleQueue()
 

@@ -1,7 +1,7 @@
 """Partitions of a network's weights into groups: filters, kernels, vectors or elements.
 
-A partition is a list of torch-style parameter groups, one a layer, whose tensors share an output index (weight, bias,
-BatchNorm γ and β), and a last one of all that is never thresholded. Torch's own optimisers take it as well.
+A partition is a list of torch-style parameter groups, one per layer, whose tensors share an output index (weight,
+bias, BatchNorm γ and β), and a last one of everything that is never thresholded. Torch's optimisers accept it as well.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def partition(
     """Split the parameters of a network into prunable layers and the rest.
 
     - `filter`: an output filter of a convolution, a row of a linear layer; with `bias`, its bias and the γ and β of the
-      BatchNorm that follows are in the group, so that a zero group computes exactly nothing;
+      BatchNorm that follows are in the group, so that the output of a zero group is exactly zero;
     - `kernel`: each 2-D kernel of a convolution; `vector`: each row of a kernel; in both, a linear layer keeps its rows
       (it has no kernels, and a row is a vector), with the bias as above;
     - `element`: each weight by itself (unstructured).
 
-    Biases and BatchNorm parameters are never thresholded alone: where they share no group with weights they are in
-    the rest, like the output layer (`skip_output`).
+    Biases and BatchNorm parameters are never thresholded alone: without weights in their group they are in the rest,
+    like the output layer (`skip_output`).
 
     >>> [group["name"] for group in partition(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2)))]
     ['0', 'rest']
@@ -82,10 +82,10 @@ def prunable(groups: Sequence[ParameterGroup]) -> Iterator[ParameterGroup]:
 
 
 def _find_layers(model: nn.Module) -> tuple[dict[str, Layer], dict[str, list[nn.Module]], str | None]:
-    """Layers by name, the BatchNorms that only they feed, and the name of the output layer."""
+    """Layers by name, the BatchNorms after each, and the name of the output layer."""
     try:
         graph = fx.Tracer().trace(model)
-    except Exception:  # tracing runs the user's forward on symbols: anything may go wrong, and then order must do
+    except Exception:  # tracing runs custom code on symbols, which may raise anything
         return _find_layers_by_order(model)
     modules = dict(model.named_modules())
     calls = [node for node in graph.nodes if node.op == "call_module"]
@@ -102,7 +102,7 @@ def _find_layers(model: nn.Module) -> tuple[dict[str, Layer], dict[str, list[nn.
 
 
 def _input_layer(node: fx.Node, modules: Mapping[str, nn.Module]) -> str:
-    """Name of the module whose output a node takes, looking through what changes nothing in evaluation."""
+    """Name of the module whose output a node uses, skipping modules that do nothing in evaluation."""
     while node.args and isinstance(node.args[0], fx.Node):
         node = node.args[0]
         if not isinstance(modules.get(str(node.target)), _TRANSPARENT):
@@ -111,7 +111,7 @@ def _input_layer(node: fx.Node, modules: Mapping[str, nn.Module]) -> str:
 
 
 def _find_layers_by_order(model: nn.Module) -> tuple[dict[str, Layer], dict[str, list[nn.Module]], str | None]:
-    """The same from the order of registration; a BatchNorm counts where it follows inside one nn.Sequential."""
+    """The same from the order of registration; a BatchNorm must follow its layer in one nn.Sequential."""
     layers = {name: module for name, module in model.named_modules() if isinstance(module, _LAYERS)}
     names = {module: name for name, module in layers.items()}
     norms: dict[str, list[nn.Module]] = {}

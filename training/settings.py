@@ -1,4 +1,4 @@
-"""What a training run is told: one frozen, validated description, also part of an experiment's spec."""
+"""The validated settings of a training run, also part of an experiment's spec."""
 
 from __future__ import annotations
 
@@ -62,16 +62,16 @@ class Training(BaseModel):
         return self.seed if self.augment_seed is None else self.augment_seed
 
     def keeps_snapshot_of(self, epoch: int) -> bool:
-        """Whether the weights after an epoch are kept; the last ones always are, those before the first never."""
+        """Whether a snapshot is kept after this epoch (counted from 1); always after the last one."""
         return self.snapshots > 0 and (epoch % self.snapshots == 0 or epoch == self.epochs)
 
     @property
     def snapshot_count(self) -> int:
-        """How many snapshots the run keeps."""
+        """Number of snapshots of the run."""
         return -(-self.epochs // self.snapshots) if self.snapshots else 0
 
     def rates(self, steps: int) -> npt.NDArray[np.float64]:
-        """Learning rates of all steps, with `steps` of them an epoch."""
+        """Learning rates of all steps, with `steps` steps per epoch."""
         return step_rates(self.schedule, self.lr, self.epochs, steps)
 
     def scale(self, steps: int) -> float:
@@ -83,12 +83,12 @@ class Training(BaseModel):
         return 1e-6 if self.c is None else self.c
 
     def reach(self, steps: int) -> float:
-        """G that the run accumulates to, with `steps` steps an epoch."""
+        """The final G of the run, with `steps` steps per epoch."""
         return accumulated_threshold(
             self.rates(steps), self.scale(steps), self.mu, mode=self.mode, momentum=self.momentum
         )
 
 
 def steps_an_epoch(samples: int, batch_size: int) -> int:
-    """Batches in one pass, the last one possibly smaller."""
+    """Batches in one epoch, the last one possibly smaller."""
     return -(-samples // batch_size)

@@ -1,4 +1,4 @@
-"""Counts exact zeros: the sparsity of a network, of its groups and of each layer."""
+"""Sparsity: exact zeros of a network, of its groups and of each layer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The verdict: do two minima lie in one basin, are they joined by a curve only, or are they separate?
 
-What tells one basin from two is the straight line between them, beside the line to a control minimum. A flat curve
-alone proves little: unrelated minima are joined by one, too (Garipov et al. 2018).
+The straight line between them, compared with the line to a control minimum, tells one basin from two. A flat curve
+proves little: unrelated minima are joined by one, too (Garipov et al. 2018).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Floats = NDArray[np.floating]
 
 
 class VerdictKind(StrEnum):
-    """What the barriers say, at a stated tolerance."""
+    """The result at a given tolerance."""
 
     ONE_BASIN = "one basin"
     JOINED_BY_A_CURVE_ONLY = "joined by a curve only"
@@ -44,7 +44,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Trend:
-    """How the loss goes along a path: its two ends, and whether it rises steadily from one to the other."""
+    """The loss at both ends of a path, and whether it rises steadily from one to the other."""
 
     start: float
     end: float
@@ -53,7 +53,7 @@ class Trend:
 
 @dataclass(frozen=True)
 class Control:
-    """Barriers to an unrelated minimum: what the same measurement says about another basin."""
+    """Barriers to an unrelated minimum, for comparison."""
 
     name: str
     line: Barrier
@@ -62,10 +62,10 @@ class Control:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the numbers say about two minima, the numbers, and what a reader must know about them.
+    """The verdict on two minima with its numbers and notes.
 
-    ``guessers`` has the networks, with their loss, that are hardly better than ``guessing``, the loss of always
-    predicting the frequencies of the classes.
+    ``guessing_networks`` has the loss of each network that is hardly better than ``guessing``, the loss of always
+    predicting the class frequencies.
     """
 
     kind: VerdictKind
@@ -87,11 +87,11 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        """The verdict for people, which claims no more than the numbers show."""
+        """The verdict as text."""
         return sentence(self)
 
     def to_json(self) -> dict[str, Any]:
-        """The verdict for machines: plain JSON values; what is not finite is null and explained in the notes."""
+        """The verdict as JSON values; a number that is not finite is null and explained in the notes."""
         content = {
             "kind": str(self.kind),
             "finding": finding(self),
@@ -145,9 +145,9 @@ def verdict(
     - one basin: the upper bound of the line's barrier is within the tolerance;
     - joined by a curve only: the line's lower bound is above it, the curve's upper bound within;
     - separate: the lower bounds of the line and, where there is one, of the curve are above it;
-    - undecided: the intervals reach to both sides of the tolerance, an end has no finite loss, or an end is hardly
-      better than guessing, as profiles can tell. Such an end is no minimum. One is enough: barriers are measured from
-      the higher end, and beside an end that guesses even a line through networks that know nothing is flat.
+    - undecided: an interval contains the tolerance, an end has an infinite loss, or an end is hardly better than
+      guessing (known for profiles). Such an end is not a minimum: barriers are measured from the higher end, so a line
+      to it is always flat.
 
     >>> hill = np.outer([0.0, 1.0, 0.0], np.ones(50))
     >>> str(verdict(hill).kind), str(verdict(0.01 * hill).kind)
@@ -211,7 +211,7 @@ def _kind(line: Barrier, curve: Barrier | None, tolerance: float) -> VerdictKind
 def _barriers(
     losses: Mapping[str, Floats], level: float, resamples: int, seed: int
 ) -> tuple[dict[str, Barrier], list[str]]:
-    """The barrier of every path, with an interval where there are per-sample losses, and notes on the others."""
+    """The barrier of every path, with an interval if there are per-sample losses, and notes."""
     sampled = {name: values for name, values in losses.items() if values.ndim == 2}
     found = {name: Barrier(barrier(values)) for name, values in losses.items() if values.ndim == 1}
     if sampled:
@@ -231,7 +231,7 @@ def _barriers(
 
 
 def _losses(path: Any, split: str, name: str) -> Floats:
-    """Per-sample losses (points, samples) of a path, or its mean losses (points,) where there are no others."""
+    """Per-sample losses (points, samples) of a path, else its mean losses (points,)."""
     splits = getattr(path, "splits", None)
     if splits is not None:
         if split not in splits:
@@ -251,7 +251,7 @@ def _losses(path: Any, split: str, name: str) -> Floats:
 
 
 def _guessing_loss(path: Any, split: str) -> float | None:
-    """The loss of guessing on the samples of a profile; None where it is not known."""
+    """The loss of guessing on the samples of a profile; None if unknown."""
     splits = getattr(path, "splits", None)
     known = None if splits is None else getattr(splits[split], "guessing", None)
     return None if known is None else float(known)
@@ -262,7 +262,7 @@ def _means(losses: Floats) -> NDArray[np.float64]:
 
 
 def _trend(means: NDArray[np.float64], tolerance: float) -> Trend:
-    """Steady: the ends differ by a tenth of the tolerance or more, and hardly any of the way goes against that."""
+    """Steady: the ends differ by a tenth of the tolerance or more, and hardly any step goes the other way."""
     start, end = float(means[0]), float(means[-1])
     if not np.isfinite(means).all():
         return Trend(start, end, steady=False)
@@ -284,7 +284,7 @@ def _barrier_json(estimate: Barrier) -> dict[str, float | None]:
 
 
 def _finite(value: Any) -> Any:
-    """The value with null for every number that JSON cannot hold."""
+    """The value with None for every number that is not finite."""
     if isinstance(value, Mapping):
         return {name: _finite(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -296,8 +296,8 @@ def _finite(value: Any) -> Any:
 
 def _check(tolerance: float, level: float, resamples: int) -> None:
     if not (math.isfinite(tolerance) and tolerance > 0):
-        raise ValueError(f"tolerance is {tolerance}; it is a finite number of nats above 0")
+        raise ValueError(f"tolerance is {tolerance}; give a finite number of nats above 0")
     if not 0 < level < 1:
-        raise ValueError(f"level is {level}; a confidence level lies between 0 and 1, such as 0.95")
+        raise ValueError(f"level is {level}; give a confidence level between 0 and 1, such as 0.95")
     if resamples < 100:
         raise ValueError(f"resamples is {resamples}; an interval needs 100 or more")

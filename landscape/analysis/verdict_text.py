@@ -1,4 +1,4 @@
-"""A verdict in words, which claim no more than its numbers show."""
+"""The text of a verdict."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def sentence(verdict: Verdict) -> str:
-    """The finding, how the loss goes along the line, what the curve adds, and what the control says about it all."""
+    """The finding, the loss along the line, the curve, the control and the test error."""
     parts = [finding(verdict), _trend(verdict), _curve(verdict), _control(verdict), _test_error(verdict)]
     return " ".join(part for part in parts if part)
 
 
 def finding(verdict: Verdict) -> str:
-    """The verdict itself with its first number; the rest of the sentence explains it."""
+    """The verdict with its first number."""
     first, second = verdict.between
     on_the_line = f"on the straight line between them the {verdict.split} loss {_rise(verdict.line, verdict)}"
     limit = f"the tolerance is {verdict.tolerance:g} nats"
@@ -49,7 +49,7 @@ def finding(verdict: Verdict) -> str:
 
 
 def guessing_note(verdict: Verdict, name: str) -> str:
-    """What is to be said of a network that is hardly better than guessing."""
+    """The note on a network that is hardly better than guessing."""
     loss, guessing = verdict.guessing_networks[name], verdict.guessing
     assert guessing is not None
     better = "no" if loss >= guessing else "hardly"
@@ -59,7 +59,7 @@ def guessing_note(verdict: Verdict, name: str) -> str:
 
 
 def _trend(verdict: Verdict) -> str:
-    """Without a barrier, the loss may still climb from one end to the other: said as it is."""
+    """How the loss changes from one end to the other."""
     trend = verdict.trend
     names = verdict.between if trend.start <= trend.end else verdict.between[::-1]
     low, high = sorted((trend.start, trend.end))

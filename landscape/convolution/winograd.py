@@ -1,7 +1,7 @@
-"""Convolutions with fewer multiplications, by Winograd's minimal filtering, at many points of weight space.
+"""Convolutions by Winograd's minimal filtering, at many points of weight space.
 
-Processor libraries do not offer this for float32. For wide layers it takes half of the time of a plain convolution, at
-an error of some 1e-6 of the output where a plain sum has 2e-7.
+CPU libraries do not offer this for float32. For wide layers it takes half the time of a plain convolution, at an
+error of about 1e-6 instead of 2e-7.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from valleyscope.landscape.network.graph_rewrites import (
 )
 
 _ALGORITHMS: dict[int, type[RowFilter | TileFilter]] = {3: TileFilter, 5: RowFilter}
-"""By taps: along both axes 5 x 5 kernels would lose more digits than they may."""
+"""By taps: filtering 5 x 5 kernels along both axes would lose too much accuracy."""
 
 
 class WinogradConvolution:
-    """Stands in for the forward pass of a convolution at points of weight space, and of the max-pooling after it.
+    """Replaces the forward pass of a convolution, and of the max-pooling after it, at points of weight space.
 
-    The weights of a point are combined first and transformed then: transformed ones are four times as many. With
-    ``reuse`` every output is in the memory of the one before, so that none is asked for at each point: only for
-    networks that call the layer once in a forward pass, and are done with its output when they are called again.
+    The weights of a point are combined first and transformed then: transformed weights are four times as many. With
+    ``reuse`` every output is in the same memory: only for networks that call the layer once in a forward pass and do
+    not need its output in the next one.
     """
 
     is_replacement = True
@@ -62,16 +62,16 @@ class WinogradConvolution:
 
     @property
     def weight(self) -> nn.Parameter:
-        """The parameter that this object has in its place."""
+        """The parameter that this object replaces."""
         return cast("nn.Parameter", self.layer.weight)
 
     def set_basis(self, basis: Sequence[dict[str, Tensor]]) -> None:
-        """Take the layer's parameters in every basis vector."""
+        """Set the layer's parameters in every basis vector."""
         self.clear()
         self._weights = LinearCombination([self.algorithm.weight_matrix(part["weight"]) for part in basis])
 
     def set_point(self, coefficients: Sequence[float]) -> None:
-        """Go to a point."""
+        """Set the weights to a point."""
         assert self._weights is not None
         self._combined = self._weights.at(coefficients, out=self._combined)
         if self._transformed is None:
@@ -79,18 +79,18 @@ class WinogradConvolution:
         torch.mm(self._kernel_transform, self._combined, out=self._transformed)
 
     def clear(self) -> None:
-        """Let go of the basis and of the last output."""
+        """Free the basis and the last output."""
         self._weights = self._combined = self._transformed = self._output = None
 
     def __call__(self, x: Tensor) -> Tensor:
         if self._transformed is None:
-            return pooled_in_place(self._forward(x), self.window)  # a trial, before anybody has gone to a point
+            return pooled_in_place(self._forward(x), self.window)  # a trial run, before a point is set
         samples, channels, *sides = x.shape
         rows, columns = (side + 2 * self.algorithm.padding - self.algorithm.taps + 1 for side in sides)
-        # Images may be of another size than those of the trial; the weights of a point stay those of its way.
+        # Images may have another size than in the trial run; the transform of the weights stays.
         algorithm = replace(self.algorithm, rows=rows, columns=columns)
         if min(rows, columns) < 1:
-            return self._forward(x)  # says what is wrong
+            return self._forward(x)  # raises torch's error
         y = self._output_buffer(samples, algorithm, x)
         samples_per_group = algorithm.samples_per_group(channels, self._transformed.nbytes)
         for start in range(0, samples, samples_per_group):
@@ -104,7 +104,7 @@ class WinogradConvolution:
         return y
 
     def _convolver_for(self, algorithm: RowFilter | TileFilter, samples: int) -> RowConvolver | TileConvolver:
-        """The passes of so many samples, made once as long as the workspace stays where it is."""
+        """The convolver for this many samples; cached while the workspace does not move."""
         key = samples, algorithm.rows, algorithm.columns
         if self._generation != self._workspace.generation or key not in self._convolvers:
             made = algorithm.convolver(self._workspace, samples, self.layer.in_channels, self.layer.out_channels)
@@ -115,7 +115,6 @@ class WinogradConvolution:
         return self._convolvers[key]
 
     def _output_buffer(self, samples: int, algorithm: RowFilter | TileFilter, like: Tensor) -> Tensor:
-        """Where the output goes."""
         high, wide = self.window
         shape = samples, self.layer.out_channels, algorithm.rows // high, algorithm.columns // wide
         if not self._reuse:
@@ -126,16 +125,16 @@ class WinogradConvolution:
 
 
 def algorithm_for(layer: nn.Conv2d, rows: int, columns: int) -> RowFilter | TileFilter:
-    """How a layer whose output has so many rows and columns is done."""
+    """The algorithm for a layer with this many rows and columns of output."""
     taps = layer.kernel_size[0]
     return _ALGORITHMS[taps].cheapest(taps, _padding(layer), rows, columns)
 
 
 def find_winograd_layers(network: nn.Module, record: CallRecord, *, reuse: bool = False) -> list[WinogradConvolution]:
-    """Replace the convolutions of a network that gain by it; those that see the raw data are left to others.
+    """Replace the convolutions that get faster by it, except those that see the raw data (see ``first_layer_cache``).
 
-    In a traced network they take over the max-pooling that follows them, leave their output in the order of memory that
-    suits the next layer, and with ``reuse`` in the same memory at all points.
+    In a traced network they also do the max-pooling that follows, write their output in the memory order that suits the
+    next layer, and with ``reuse`` in the same memory at all points.
     """
     calls = Counter(call.module for call in record.calls)
     owners = Counter(id(parameter) for module in network.modules() for parameter in module._parameters.values())
@@ -159,7 +158,7 @@ def find_winograd_layers(network: nn.Module, record: CallRecord, *, reuse: bool 
 
 
 def best_order_after(graph: fx.GraphModule, layer: nn.Module) -> Order:
-    """The order of memory that suits what comes after a layer."""
+    """The memory order that suits the operation after a layer."""
     after = only_consumer(graph, layer)
     if after is None:
         return CHANNELS_LAST
@@ -180,7 +179,7 @@ def _is_faster(layer: nn.Conv2d, rows: int, columns: int) -> bool:
 
 
 def _is_supported(layer: nn.Conv2d) -> bool:
-    """Whether a layer is a convolution in float32 on a processor, with square kernel and step 1, and nothing else."""
+    """Whether a layer is a plain float32 convolution on the CPU with a square kernel and stride 1."""
     return (
         "weight" in layer._parameters
         and layer.weight.dtype is torch.float32

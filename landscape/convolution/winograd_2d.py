@@ -15,12 +15,12 @@ from valleyscope.landscape.convolution.memory_order import PIXELS_FIRST, as_imag
 from valleyscope.landscape.convolution.toom_cook import matrices, outputs_at_once, products
 from valleyscope.landscape.convolution.workspace import Workspace, zero_border
 
-_WORKING_SET = 16_000_000  # bytes; samples pass in groups whose values fit in the cache, or outweigh the weights
+_WORKING_SET = 16_000_000  # bytes; a group of samples fits in the cache, or is as large as the weights
 
 
 @dataclass(frozen=True)
 class TileFilter:
-    """How a convolution with kernels of so many taps and so many columns of zeros around the image is done."""
+    """A convolution with kernels of ``taps`` x ``taps`` and ``padding`` zeros around the image."""
 
     taps: int
     padding: int
@@ -31,13 +31,13 @@ class TileFilter:
     """Rows and columns of a tile of the output."""
 
     order = PIXELS_FIRST
-    # Multiplications saved for each value that is moved about in memory, from which on it is worth it: measured on the
-    # layers of VGG16, where one at 41 is a little faster and one at 53 much.
+    # Multiplications saved per value moved in memory from which it is faster: measured on the layers of VGG16: one
+    # at 41 is a little faster and one at 53 much.
     minimum_gain = 40.0
 
     @classmethod
     def cheapest(cls, taps: int, padding: int, rows: int, columns: int) -> TileFilter:
-        """With tiles that need the fewest products."""
+        """With the tile size that needs the fewest products."""
         return cls(taps, padding, rows, columns, (outputs_at_once(rows, taps), outputs_at_once(columns, taps)))
 
     @property
@@ -54,11 +54,11 @@ class TileFilter:
 
     @property
     def kernel_transform(self) -> Tensor:
-        """The matrix that makes weights of products from arranged ones."""
+        """The matrix that transforms the result of ``weight_matrix``."""
         return torch.kron(*(matrices(outputs, self.taps)[1] for outputs in self.outputs))
 
     def gain(self, channels: int, filters: int) -> float:
-        """Multiplications saved for each value moved between the passes."""
+        """Multiplications saved per value moved in memory."""
         (high, wide), (down, across) = self.outputs, self.inputs
         below, beside = self.tiles
         saved = channels * filters * (self.rows * self.columns * self.taps**2 - below * beside * down * across)
@@ -71,7 +71,7 @@ class TileFilter:
         return weight.permute(2, 3, 1, 0).flatten(2).flatten(0, 1).contiguous()
 
     def samples_per_group(self, channels: int, weights: int) -> int:
-        """Samples that pass at a time, beside weights of so many bytes."""
+        """Samples convolved at once, with weights of this many bytes."""
         down, across = (products(n, m, self.taps) for n, m in zip((self.rows, self.columns), self.outputs, strict=True))
         return max(1, max(_WORKING_SET, weights) // (down * across * channels * 4))
 
@@ -80,7 +80,7 @@ class TileFilter:
 
 
 class TileConvolver:
-    """The passes of a group of so many samples through a workspace."""
+    """Convolves groups of a fixed number of samples in a workspace."""
 
     def __init__(self, algorithm: TileFilter, workspace: Workspace, samples: int, channels: int, filters: int) -> None:
         (high, wide), (down, across), (below, beside) = algorithm.outputs, algorithm.inputs, algorithm.tiles
@@ -89,8 +89,8 @@ class TileConvolver:
         )
         self._after = after_rows.float(), after_columns.float()
         self._before = before_rows.float(), before_columns.float()
-        # Positions first, samples and channels last, so that a transform along an axis is a matrix product. The image
-        # in a frame of zeros; its rows transformed; and its columns; products; columns of output; rows of output.
+        # Positions first, samples and channels last, so that a transform along an axis is a matrix product. The
+        # padded image; its rows transformed; and its columns; products; columns of output; rows of output.
         self._padded, lines, factors, products, columns, sums = workspace.cut(
             (below * high + algorithm.taps - 1, beside * wide + algorithm.taps - 1, samples, channels),
             (down, below, beside * wide + algorithm.taps - 1, samples * channels),
@@ -104,7 +104,7 @@ class TileConvolver:
         self._output = as_images(sums[: algorithm.rows, : algorithm.columns], PIXELS_FIRST)
         self._factors = factors.view(down * across, -1, channels)
         self._products = products.view(down * across, -1, filters)
-        # What each transform reads, and where it writes.
+        # Inputs and outputs of each transform.
         places = [(line, row, column) for line in range(down) for row in range(below) for column in range(beside)]
         self._rows = [(self._padded[row * high :][:down].flatten(1), lines[:, row].flatten(1)) for row in range(below)]
         self._columns = [
@@ -116,7 +116,7 @@ class TileConvolver:
         self._rows_back = [(columns[:, row].flatten(1), sums[row * high :][:high].flatten(1)) for row in range(below)]
 
     def convolve(self, images: Tensor, weights: Tensor) -> Tensor:
-        """The convolution of images, without bias, in the memory of the workspace."""
+        """The convolution of images, without bias, as a view of the workspace."""
         zero_border(self._padded, *self._inside).copy_(in_order(images, PIXELS_FIRST))
         _transform(self._before[0], self._rows)
         _transform(self._before[1], self._columns)

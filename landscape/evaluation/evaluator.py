@@ -1,4 +1,4 @@
-"""Loss and error of a network at many points of weight space, exact over the data: the one engine for all of them.
+"""Loss and error of a network at many points of weight space, exact over the data.
 
 A point is a linear combination of a few basis vectors. A plane's grid has the basis (origin, u, v) and coefficients
 (1, x, y), a Bezier curve its control points and Bernstein polynomials, a straight line its two ends.
@@ -40,21 +40,20 @@ __all__ = ["BatchNorm", "Evaluator", "Progress", "Value", "Values", "evaluate"]
 
 BatchNorm = Literal["population", "running", "frozen"]
 Progress = Callable[[int, int], object]
-"""Called with the work done and the work in all, counted in samples times points."""
+"""Called with the work done and the total work, in samples times points."""
 
 
 class Evaluator:
     """Loss and error of a network over fixed data, at any points of its weight space.
 
-    The model is copied, and the user's own is never touched. Dropout is off. ``batch_norm`` says which statistics the
-    BatchNorm layers use: ``population``, those of the whole ``statistics_split`` at each point (or of its first
-    ``statistics_samples``); ``running``, averages over batches of ``statistics_batch`` samples as in Garipov et al.;
-    ``frozen``, those that the model has. Population statistics need memory, which ``memory_limit`` bounds, in bytes
-    (default: half of the machine's).
+    The model is copied and not changed. Dropout is off. ``batch_norm`` selects the statistics of BatchNorm layers:
+    ``population``, those of the whole ``statistics_split`` at each point (or of its first ``statistics_samples``);
+    ``running``, averages over batches of ``statistics_batch`` samples as in Garipov et al.; ``frozen``, those of the
+    model. Population statistics need memory, limited by ``memory_limit`` in bytes (default: half of the machine's).
 
     Points are combined in the data type of the network; a network in half precision is exact to that precision only.
-    A result has the same bits whichever points and splits it is computed together with. It depends, by rounding only,
-    on ``block``, the number of samples that pass through the network at a time, and on the number of threads.
+    A result has the same bits whichever points and splits it is computed with. It depends, by rounding only, on
+    ``block``, the number of samples in a forward pass, and on the number of threads.
     """
 
     @torch.inference_mode(False)
@@ -71,7 +70,7 @@ class Evaluator:
         memory_limit: int | None = None,
     ) -> None:
         if batch_norm not in get_args(BatchNorm):
-            raise ValueError(f"batch_norm is {batch_norm!r}; it is one of {', '.join(map(repr, get_args(BatchNorm)))}")
+            raise ValueError(f"batch_norm is {batch_norm!r}; use one of {', '.join(map(repr, get_args(BatchNorm)))}")
         _check_counts(block=block, statistics_samples=statistics_samples, statistics_batch=statistics_batch)
         self._flat = FlatNetwork(model)
         network = self._flat.network.eval()
@@ -125,10 +124,10 @@ class Evaluator:
         progress: Progress | None = None,
         cancelled: CancelCheck | None = None,
     ) -> dict[str, Values]:
-        """Values of every split (or of those named) at the points ``coefficients @ basis``.
+        """Values of every split (or of ``splits``) at the points ``coefficients @ basis``.
 
-        ``basis`` has flat vectors as rows, [k, D], and ``coefficients`` a row a point, [n, k]. With ``samples`` the
-        losses of all samples are kept. ``progress`` gets the work done and in all; ``cancelled`` is asked often.
+        ``basis`` has flat vectors as rows, [k, D], and ``coefficients`` one row per point, [n, k]. ``samples`` keeps
+        the losses of all samples. ``progress`` gets the work done and the total; ``cancelled`` is called often.
         """
         table = np.asarray(coefficients, dtype=np.float64)
         basis = self._checked_basis(basis)
@@ -151,7 +150,7 @@ class Evaluator:
         return {accumulator.split.name: accumulator.values() for accumulator in accumulators}
 
     def _example(self) -> Tensor:
-        """Two samples for trials."""
+        """Two samples for trial runs."""
         return next(iter(self.splits.values())).samples(slice(0, 2))
 
     def _split(self, name: str, what: str) -> Split:
@@ -172,9 +171,18 @@ class Evaluator:
         return basis
 
 
+def evaluator_for(model: nn.Module, data: Data | None, evaluator: Evaluator | None, batch_norm: BatchNorm) -> Evaluator:
+    """The given evaluator, or a new one for the data."""
+    if evaluator is not None:
+        return evaluator
+    if data is None:
+        raise ValueError("data is missing: give (x, y), a mapping of splits to (x, y), or an evaluator")
+    return Evaluator(model, data, batch_norm=batch_norm)
+
+
 @dataclass(frozen=True)
 class Value:
-    """Mean loss in nats and error rate in [0, 1] at one point; the loss of every sample where it was asked for."""
+    """Mean loss in nats and error rate in [0, 1] at one point; the loss of every sample if requested."""
 
     loss: float
     error: float
@@ -191,9 +199,9 @@ def evaluate(
     progress: Progress | None = None,
     cancelled: CancelCheck | None = None,
 ) -> dict[str, Value]:
-    """Loss and error of a network with the given weights, a state dict or a flat vector, on every split.
+    """Loss and error of a network with these weights, a state dict or a flat vector, on every split.
 
-    With ``batch_norm="frozen"`` the BatchNorm statistics are those of the state dict, or else of the model.
+    With ``batch_norm="frozen"`` the BatchNorm statistics are those of the state dict, else of the model.
     """
     point = as_vector(model, weights)
     if isinstance(weights, Mapping):
@@ -212,7 +220,7 @@ def evaluate(
 
 
 class _InputCopier(nn.Module):
-    """A network that writes into its input, run on copies of it."""
+    """Runs a network that writes into its input on copies of it."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -224,7 +232,7 @@ class _InputCopier(nn.Module):
 
 
 class _ProgressReporter:
-    """Reports progress and asks whether to stop."""
+    """Reports progress and checks for cancellation."""
 
     def __init__(self, total: int, progress: Progress | None, cancelled: CancelCheck | None) -> None:
         self._total = total
@@ -242,4 +250,4 @@ class _ProgressReporter:
 def _check_counts(**counts: int | None) -> None:
     for name, value in counts.items():
         if value is not None and value < 1:
-            raise ValueError(f"{name} is {value}; it is a number of samples, 1 or more")
+            raise ValueError(f"{name} is {value}; give a number of samples, 1 or more")

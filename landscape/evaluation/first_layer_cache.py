@@ -1,4 +1,4 @@
-"""The first layer of a network at many points of weight space, from a few maps computed once for a block of data.
+"""The first layer of a network at many points of weight space, from a few feature maps computed once per block.
 
 A convolution or linear layer is linear in its weight and bias together. At the points w = sum_j c_j b_j of a plane or
 curve its output is therefore
@@ -25,17 +25,16 @@ from valleyscope.landscape.network.call_recorder import CallRecord
 from valleyscope.landscape.network.fx_graph import is_altered
 from valleyscope.landscape.network.graph_rewrites import Window, remove_pooling
 
-_PART_BYTES = 1_000_000  # bytes of the maps of all pixels of a window that are pooled at a time
+_PART_BYTES = 1_000_000  # bytes of the maps that are pooled at once
 _LINEAR_IN_WEIGHTS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear)
 
 
 class FirstLayer:
-    """Stands in for the forward pass of a layer that sees the raw data.
+    """Replaces the forward pass of a layer that sees the raw data.
 
-    With a ``window`` (height, width) it also does the max-pooling over windows that follows: its maps are kept with the
-    pixels of a window on an axis of their own in front, where the maximum over them is cheap. Its images then lie in
-    memory in the given order. With ``reuse`` all outputs are in the same memory, one after the other: only for networks
-    that are done with one when they are called again.
+    With a ``window`` (height, width) it also does the max-pooling that follows: its maps have the pixels of a window on
+    the first axis, where the maximum is cheap, and its images are in the given memory order. With ``reuse`` all outputs
+    are in the same memory: only for networks that do not need an output in the next call.
     """
 
     is_replacement = True
@@ -60,19 +59,19 @@ class FirstLayer:
         layer.forward = self
 
     def set_basis(self, basis: Sequence[dict[str, Tensor]]) -> None:
-        """Take the layer's parameters in every basis vector."""
+        """Set the layer's parameters in every basis vector."""
         self._basis = basis
 
     def clear(self) -> None:
-        """Drop the maps, before another block of data is seen."""
+        """Drop the maps of the last block of data."""
         self._maps = self._cached_input = None
 
     def set_point(self, coefficients: Sequence[float]) -> None:
-        """Go to a point."""
+        """Set the weights to a point."""
         self._coefficients = coefficients
 
     def __call__(self, x: Tensor) -> Tensor:
-        # The input is kept, so that no other one can have its place in memory and be taken for it.
+        # The input is kept, so that no other one can reuse its memory and be mistaken for it.
         if self._maps is None or self._cached_input is None or not _is_same(x, self._cached_input):
             images = [functional_call(self._plain, part, (x,)) for part in self._basis]
             if self._window is None:
@@ -88,7 +87,7 @@ def _is_same(x: Tensor, other: Tensor) -> bool:
 
 
 class FeatureMaps:
-    """Maps of a block of data, one for each basis vector, and their combination."""
+    """Feature maps of a block of data, one per basis vector, and their combination."""
 
     def __init__(self, maps: Sequence[Tensor], reuse: bool) -> None:
         self._maps = LinearCombination(maps)
@@ -100,7 +99,7 @@ class FeatureMaps:
 
 
 class PooledFeatureMaps:
-    """The same with max-pooling over windows, a part of the images after the other: a part stays in the cache."""
+    """Feature maps with max-pooling, computed in parts that fit in the cache."""
 
     def __init__(self, images: Sequence[Tensor], window: Window, order: Order) -> None:
         maps = [_windows(image, window, order) for image in images]
@@ -121,11 +120,11 @@ class PooledFeatureMaps:
 
 
 def _windows(images: Tensor, window: Window, order: Order) -> Tensor:
-    """The pixels of a window on an axis in front, then the axes of the pooled images in the order of memory."""
+    """The pixels of a window on the first axis, then the axes of the pooled images in memory order."""
     height, width = window
     rows, columns = images.shape[2] // height, images.shape[3] // width
     if order[-1] == 0:
-        # torch turns a matrix over quickly, and no other order of axes.
+        # A matrix transpose is fast in torch; other permutations are not.
         images = to_samples_last(images)
     cut = images[:, :, : rows * height, : columns * width]
     apart: Tensor = cut.unflatten(3, (columns, width)).unflatten(2, (rows, height))  # type: ignore[no-untyped-call]
@@ -133,9 +132,9 @@ def _windows(images: Tensor, window: Window, order: Order) -> Tensor:
 
 
 def cache_first_layer(network: nn.Module, record: CallRecord) -> FirstLayer | None:
-    """Replace the forward pass of the layer that saw the raw data in the trial, if there is one and it was called once.
+    """Replace the forward pass of the layer that sees the raw data, if there is one and it was called once.
 
-    Where max-pooling follows a convolution of images in a traced network, the layer takes it over.
+    In a traced network it also does the max-pooling after a convolution of images.
     """
     calls = Counter(call.module for call in record.calls)
     candidates = (call.module for call in record.calls if call.raw and calls[call.module] == 1)
@@ -149,5 +148,5 @@ def cache_first_layer(network: nn.Module, record: CallRecord) -> FirstLayer | No
 
 
 def _is_linear_in_weights(layer: nn.Module) -> bool:
-    """Whether a layer surely is: hooks could do anything, and a weight may be computed from other parameters."""
+    """Whether a layer is linear in its weights for sure: without hooks, and with weights that are parameters."""
     return type(layer) in _LINEAR_IN_WEIGHTS and "weight" in layer._parameters and not is_altered(layer)

@@ -1,8 +1,8 @@
-"""The two orders of going through data and points: block by block, or, with BatchNorm statistics, point by point."""
+"""Two orders of evaluation: block by block, or, with BatchNorm statistics, point by point."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
@@ -14,21 +14,18 @@ from valleyscope.landscape.evaluation.accumulators import LossAccumulator
 from valleyscope.landscape.evaluation.first_layer_cache import cache_first_layer
 from valleyscope.landscape.evaluation.splits import Split
 from valleyscope.landscape.geometry.linear_combination import LinearCombination
-from valleyscope.landscape.network.batchnorm_statistics import PopulationStatistics, RunningStatistics
+from valleyscope.landscape.network.batchnorm_statistics import Advance, PopulationStatistics, RunningStatistics
 from valleyscope.landscape.network.call_recorder import CallRecord
 from valleyscope.landscape.network.flat_parameters import FlatNetwork
 
-Advance = Callable[[float], None]
-"""Told of every so many samples done at a point; it may raise to stop the work."""
-
-# The logits of so many points are turned into losses together, which costs less than one by one.
+# The logits of this many points become losses together, which is faster than one by one.
 _POINTS_AT_ONCE = 32
 
 
 class Points:
-    """Points of weight space as combinations of basis vectors, at any of which the bound network can be put.
+    """Points of weight space as combinations of basis vectors; sets the network to any of them.
 
-    Some of its layers may hold their weights in a form of their own; they move along.
+    ``layers`` hold their weights in another form and are set, too.
     """
 
     def __init__(
@@ -50,7 +47,7 @@ class Points:
         return len(self.coefficients)
 
     def set_point(self, point: int) -> None:
-        """Put the network at a point."""
+        """Set the network to a point."""
         self._weights.at(self.coefficients[point], out=self._flat.weights)
         for layer in self._layers:
             layer.set_point(self.coefficients[point])
@@ -65,17 +62,17 @@ class Points:
 
 
 class Sweep(Protocol):
-    """A way of going through data and points."""
+    """An order of evaluation."""
 
     def run(self, points: Points, accumulators: Sequence[LossAccumulator], advance: Advance) -> None:
-        """Enter all points into the tally of every split."""
+        """Add all points to the accumulator of every split."""
 
     def cost(self, accumulators: Sequence[LossAccumulator]) -> int:
         """Forward passes of single samples at each point."""
 
 
 class BlockSweep:
-    """Each block of data at all points before the next one, so that the points can share maps of the first layer."""
+    """Each block of data at all points before the next block, so points share feature maps of the first layer."""
 
     def __init__(self, network: nn.Module, block: int, record: CallRecord) -> None:
         self._network = network
@@ -97,7 +94,6 @@ class BlockSweep:
                 self._first.clear()
 
     def _evaluate_block(self, points: Points, accumulator: LossAccumulator, part: slice, advance: Advance) -> None:
-        """One block at all points."""
         x = accumulator.split.samples(part)
         if self._first is not None:
             self._first.clear()
@@ -107,16 +103,16 @@ class BlockSweep:
                 points.set_point(point)
                 if self._first is not None:
                     self._first.set_point(points.coefficients[point])
-                # A copy: layers may write their next output into the memory of this one.
+                # A copy: layers may reuse the memory of their output.
                 logits.append(self._network(x).clone())
                 advance(len(x))
             accumulator.add(start, part, torch.stack(logits))
 
 
 class StatisticsSweep:
-    """Each point at all data: first the BatchNorm statistics there, from some samples of a split, then the values.
+    """Each point on all data: first the BatchNorm statistics from some samples of a split, then the values.
 
-    Population statistics come with the logits of the samples they were taken from, which are not computed again.
+    Population statistics come with the logits of their samples, which are not computed again.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Stochastic gradient descent on the bends of a curve.
 
 With w(t) = sum_j c_j(t) p_j the chain rule gives d loss / d p_j = c_j(t) d loss / d w, so one backward pass at w(t)
-serves every bend: its gradient is the same vector times a number.
+serves every bend: their gradients are multiples of one vector.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ SMALLEST_FACTOR = 1e-3
 class BendSGD:
     """SGD with momentum on the bends: ``m_j <- momentum m_j + c_j (g + decay w(t))``, ``p_j <- p_j - rate m_j``.
 
-    Here g is the gradient at w(t), and the decay that of the penalty (decay / 2) |w(t)|^2. It is torch's SGD on the
-    bends. The momentum is kept as ``m_j = factor velocity_j``, so that one step needs one pass over the velocities
+    Here g is the gradient at w(t), and decay that of the penalty (decay / 2) |w(t)|^2. This is torch's SGD on the
+    bends. The momentum is stored as ``m_j = factor velocity_j``, so that one step needs one pass over the velocities
     (``velocity_j += c_j / factor g``) instead of two; the factor is folded in before it gets small.
     """
 
@@ -36,13 +36,13 @@ class BendSGD:
         self._velocity_parts = [flat.views_of_buffer(velocity) for velocity in self.velocities]
         self._bend_parts = [flat.views_of_buffer(bend) for bend in points[1:-1]]
 
-    def move_to(self, coefficients: NDArray[np.float64]) -> None:
-        """Set the weights of the network to the point of the curve with these coefficients."""
+    def set_point(self, coefficients: NDArray[np.float64]) -> None:
+        """Set the network to the point of the curve with these coefficients."""
         row = torch.from_numpy(coefficients).to(self.points)
         torch.mv(self.points.T, row, out=self.flat.weights)
 
     def step(self, coefficients: NDArray[np.float64], gradients: Sequence[Tensor], rate: float) -> None:
-        """Move every bend by the gradients at the point that the network is at."""
+        """Move every bend by the gradients at the current point."""
         gradients = list(gradients)
         self.factor *= self.momentum
         if self.factor < SMALLEST_FACTOR:

@@ -16,7 +16,7 @@ COLLINEAR_SINE = 1e-6
 
 
 def orthogonal_part(direction: Tensor, to: Sequence[Tensor]) -> Tensor:
-    """The direction less its parts along orthonormal vectors; twice, since once leaves rounding errors."""
+    """The direction minus its parts along orthonormal vectors; done twice to remove rounding errors."""
     rest = direction.to(torch.float64, copy=True)
     for _ in range(2):
         for unit in to:
@@ -25,16 +25,15 @@ def orthogonal_part(direction: Tensor, to: Sequence[Tensor]) -> Tensor:
 
 
 def normalised(direction: Tensor) -> Tensor:
-    """The direction with length one."""
     return direction / norm(direction)
 
 
 def complete_basis(directions: Sequence[Tensor], like: Tensor, seed: int) -> list[Tensor]:
-    """Two orthonormal directions: the given ones, and seeded isotropic random ones for what is missing."""
+    """Two orthonormal directions: the given ones, completed by seeded isotropic random ones."""
     generator = torch.Generator().manual_seed(seed)
     result = list(directions)
     if like.numel() < 2:
-        raise ValueError("weight space has one dimension: it has no plane")
+        raise ValueError("weight space has one dimension; a plane needs two")
     while len(result) < 2:
         drawn = torch.randn(like.numel(), dtype=torch.float64, generator=generator).to(like.device)
         result.append(normalised(orthogonal_part(drawn, result)))
@@ -57,7 +56,7 @@ def principal_directions(path: Tensor) -> tuple[list[Tensor], tuple[float, float
     for index in range(-1, -1 - min(2, len(values)), -1):
         if values[index] > smallest:
             unit = normalised(orthogonal_part(_combined(path, vectors[:, index]), directions))
-            # The sign of a singular vector is arbitrary: here the trajectory starts on the positive side.
+            # The sign of a singular vector is arbitrary: the trajectory shall start on the positive side.
             directions.append(-unit if dot(unit, start) < 0 else unit)
     share = np.maximum(values[::-1][:2], 0.0) / total if total > 0 else np.zeros(2)
     return directions, (float(share[0]), float(share[1]))

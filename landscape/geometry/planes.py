@@ -1,4 +1,4 @@
-"""Planes in weight space: an origin and two orthonormal directions, on which a surface is drawn.
+"""Planes in weight space: an origin and two orthonormal directions.
 
 Coordinates are distances in weight space along the two directions, so both axes have the same unit. Directions are
 kept in float64 and every inner product is accumulated in float64.
@@ -40,8 +40,8 @@ Vector = Tensor | NDArray[np.floating]
 class Plane:
     """The points ``origin + x u + y v`` with orthonormal u and v.
 
-    ``points`` has the coordinates of the named points that made the plane, ``note`` what a reader of the picture must
-    know. ``scale`` is the length of the random directions before they were normalised, ``explained`` the share of a
+    ``points`` has the coordinates of the named points that define the plane, ``note`` a remark for the figure.
+    ``scale`` is the length of the random directions before they were normalised, ``explained`` the share of a
     trajectory's squared distances from its last point that each principal direction carries, and ``trajectory`` its
     projection [n, 2].
     """
@@ -83,8 +83,8 @@ class Plane:
     ) -> Plane:
         """The plane of three flat vectors: origin a, u along b - a, v along c - a less its part along u.
 
-        Points that are equal or in one line span no plane: they are refused, or with ``complete="random"`` the missing
-        direction is a random one orthogonal to the rest, which ``note`` then says.
+        Points that are equal or in one line span no plane: that is an error, or with ``complete="random"`` the missing
+        direction is a random orthogonal one, as ``note`` then says.
 
         >>> plane = Plane.through(torch.zeros(3), torch.tensor([2.0, 0.0, 0.0]), torch.tensor([1.0, 1.0, 0.0]))
         >>> plane.points["c"]
@@ -96,9 +96,9 @@ class Plane:
         directions: list[Tensor] = []
         problems: list[str] = []
         for name, vector in zip(names[1:], vectors[1:], strict=True):
-            difference = vector.to(torch.float64) - origin.to(torch.float64)
-            rest = orthogonal_part(difference, directions)
-            length, height = norm(difference), norm(rest)
+            offset = vector.to(torch.float64) - origin.to(torch.float64)
+            rest = orthogonal_part(offset, directions)
+            length, height = norm(offset), norm(rest)
             if length <= noise:
                 problems.append(f"{names[0]!r} and {name!r} are equal (distance {length:.3g})")
             elif height <= max(COLLINEAR_SINE * length, noise):
@@ -131,8 +131,8 @@ class Plane:
         """The plane of two filter-normalised random directions (Li et al. 2018) around one minimum.
 
         They are then made orthonormal; ``scale`` keeps their filter-normalised lengths, so one unit of Li et al. is
-        ``scale`` in these coordinates, and the default range is one such unit to each side. ``biases`` lets biases and
-        BatchNorm parameters vary, too.
+        ``scale`` in these coordinates, and the default range is one such unit to each side. With ``biases``, biases
+        and BatchNorm parameters vary, too.
         """
         origin = as_vector(model, w, name)
         generator = torch.Generator().manual_seed(seed)
@@ -141,7 +141,7 @@ class Plane:
         u = normalised(first)
         rest = orthogonal_part(second, [u])
         if norm(rest) <= COLLINEAR_SINE * lengths[1]:
-            raise ValueError(f"{name}: all but one of its weights are zero, its random directions span no plane")
+            raise ValueError(f"{name}: all but one of its weights are zero, so its random directions span no plane")
         cosine = dot(first, second) / (lengths[0] * lengths[1])
         note = f"filter-normalised random directions around {name!r} (seed {seed}, cosine {cosine:.2g} as drawn)"
         return cls(origin, u, normalised(rest), {name: (0.0, 0.0)}, "around", note, scale=lengths)
@@ -161,11 +161,11 @@ class Plane:
         snapshots by their index (default: ``start`` and ``end``); the trajectory's projection is ``trajectory``.
         """
         _check_complete(complete)
-        taken = [flat_tensor(snapshot, f"snapshot {index}") for index, snapshot in enumerate(snapshots)]
-        shapes = {tuple(snapshot.shape) for snapshot in taken}
+        tensors = [flat_tensor(snapshot, f"snapshot {index}") for index, snapshot in enumerate(snapshots)]
+        shapes = {tuple(snapshot.shape) for snapshot in tensors}
         if len(shapes) > 1:
             raise ValueError(f"snapshots have the shapes {sorted(shapes)}; they are flat vectors of one length")
-        path = torch.stack(taken) if taken else torch.empty(0, 0)
+        path = torch.stack(tensors) if tensors else torch.empty(0, 0)
         if path.dim() != 2 or len(path) < 3:
             raise ValueError(f"snapshots have shape {tuple(path.shape)}; give three or more flat vectors as [n, D]")
         for index, snapshot in enumerate(path):
@@ -192,7 +192,7 @@ class Plane:
 
     @property
     def minima_distance(self) -> float | None:
-        """Distance from the origin to the first named point on the first axis (for ``through``: of the minima)."""
+        """Distance from the origin to the first named point on the first axis; None without one."""
         reach = COLLINEAR_SINE * max((math.hypot(*place) for place in self.points.values()), default=0.0)
         return next((x for x, y in self.points.values() if x > reach and abs(y) <= reach), None)
 
@@ -204,17 +204,17 @@ class Plane:
         return result
 
     def coordinates(self, w: Vector) -> Coordinates:
-        """Coordinates of a flat vector, or of its projection when it lies off the plane."""
+        """Coordinates of a flat vector, projected on the plane."""
         x, y = self.project([w])[0]
         return float(x), float(y)
 
     def distance(self, w: Vector) -> float:
-        """How far a flat vector lies off the plane."""
+        """Distance of a flat vector from the plane."""
         x, y = self.coordinates(w)
         vector, total = self._tensor(w), 0.0
         for part in chunks(self.origin.numel()):
-            difference = vector[part].to(torch.float64) - self.origin[part].to(torch.float64)
-            rest = difference - x * self.u[part] - y * self.v[part]
+            offset = vector[part].to(torch.float64) - self.origin[part].to(torch.float64)
+            rest = offset - x * self.u[part] - y * self.v[part]
             total += float(rest @ rest)
         return math.sqrt(total)
 
@@ -233,7 +233,7 @@ class Plane:
         return flat_tensor(vector, "the vector").to(self.origin.device)
 
     def trace(self, curve: Curve, t: ArrayLike) -> Floats:
-        """The curve projected on the plane at values of t: [n, 2]; linear, so its control points suffice."""
+        """The curve projected on the plane at values of t: [n, 2]."""
         return np.asarray(curve.coefficients(t) @ self.project(curve.points), dtype=np.float64)
 
     def axes(
@@ -246,8 +246,8 @@ class Plane:
     ) -> tuple[Floats, Floats]:
         """Grid lines (x, y) of a surface on this plane; ``resolution`` is a number, or (columns, rows).
 
-        By default they frame the plane's points, further named ``points`` and the trajectory with a margin (a share of
-        the extent), and the first two points are grid points. A ``range`` ((left, right), (bottom, top)) is taken as
+        By default they surround the plane's points, further named ``points`` and the trajectory with a margin (a share
+        of the extent), and the first two points are grid points. A ``range`` ((left, right), (bottom, top)) is used as
         it is.
         """
         if range is not None:
@@ -272,9 +272,8 @@ def _project(origin: Tensor, directions: Sequence[Tensor], vectors: Tensor | Seq
 
 
 def _three_vectors(points: Sequence[Tensor], names: Sequence[str]) -> list[Tensor]:
-    """The three points of a plane as checked flat vectors of one length."""
     if len(names) != 3 or len(set(names)) != 3:
-        raise ValueError(f"names are {tuple(names)}; a plane needs three different names, one a point")
+        raise ValueError(f"names are {tuple(names)}; give three different names, one for each point")
     vectors = [flat_tensor(point, f"point {name!r}") for name, point in zip(names, points, strict=True)]
     shapes = {name: tuple(vector.shape) for name, vector in zip(names, vectors, strict=True)}
     if len(set(shapes.values())) != 1 or vectors[0].dim() != 1:
@@ -288,4 +287,4 @@ def _three_vectors(points: Sequence[Tensor], names: Sequence[str]) -> list[Tenso
 
 def _check_complete(complete: str | None) -> None:
     if complete not in (None, "random"):
-        raise ValueError(f"complete is {complete!r}; it is None (refuse degenerate points) or 'random'")
+        raise ValueError(f"complete is {complete!r}; use None (degenerate points are an error) or 'random'")

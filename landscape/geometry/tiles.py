@@ -1,4 +1,4 @@
-"""Tiles of a surface, coarse to fine: a whole picture exists first, then it sharpens."""
+"""Tiles of a surface, from coarse to fine, so that a whole picture is there first."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Tile:
 def tiles(rows: int, columns: int, size: int) -> list[Tile]:
     """All points of a grid, each in exactly one tile of at most ``size`` points, coarse levels first.
 
-    Level 0 is a picture of 9 x 9 points spread evenly from edge to edge; every further level halves the spacing. The
-    points of a level are shared evenly between its tiles, row by row.
+    Level 0 has 9 x 9 points spread evenly from edge to edge; every further level halves the spacing. The points of a
+    level are divided evenly between its tiles, row by row.
 
     >>> [len(tile) for tile in tiles(41, 41, 81)][:3]
     [81, 70, 69]
@@ -49,7 +49,7 @@ def tiles(rows: int, columns: int, size: int) -> list[Tile]:
 
 
 def _even_indices(length: int, intervals: int) -> NDArray[np.intp]:
-    """Indices that cut [0, length - 1] into (at most) this many even intervals; twice as many contain them."""
-    # In whole numbers, so that halves round the same way on every machine.
+    """Indices that divide [0, length - 1] into at most this many even intervals; nested when intervals double."""
+    # Integer arithmetic: halves round the same way on every machine.
     rounded = (2 * np.arange(intervals + 1) * (length - 1) + intervals) // (2 * intervals)
     return np.unique(rounded).astype(np.intp)

@@ -17,12 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.utils import vector_to_parameters
 
 from valleyscope.landscape.analysis.barriers import barrier, bootstrap_barriers
 from valleyscope.landscape.analysis.verdict import Verdict, VerdictKind, verdict
 from valleyscope.landscape.evaluation.guessing_baseline import guessing_loss
 from valleyscope.landscape.geometry.curves import Curve, line
-from valleyscope.landscape.geometry.vectors import flatten, load_vector
+from valleyscope.landscape.geometry.vectors import flatten
 
 T = np.linspace(0, 1, 21)
 FLAT = np.zeros(21)
@@ -359,7 +360,7 @@ def losses_along(model: nn.Module, path: Curve, x: Tensor, y: Tensor) -> NDArray
     rows = []
     with torch.no_grad():
         for t in T:
-            load_vector(model, path.point(t))
+            vector_to_parameters(path.point(t), model.parameters())
             rows.append(F.cross_entropy(model(x), y, reduction="none").numpy())
     return np.stack(rows)
 

@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
+from torch.nn.utils import vector_to_parameters
 
 from valleyscope.landscape.cancellation import Cancelled
 from valleyscope.landscape.fitting.fit_curve import (
@@ -29,7 +30,7 @@ from valleyscope.landscape.fitting.fit_curve import (
     piecewise_linear,
 )
 from valleyscope.landscape.geometry.curves import Bezier, Curve, PolyChain, line
-from valleyscope.landscape.geometry.vectors import dimension, flatten, load_vector, unflatten, views
+from valleyscope.landscape.geometry.vectors import dimension, flatten, unflatten, views
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -100,7 +101,7 @@ def test_first_step_is_the_coefficient_times_the_gradient_at_the_point() -> None
     fit = CurveFit(model, start, end, (x, y), FittingSettings(batch_size=40, momentum=0.0))
     done = fit.step(0, rate=1.0)
     w = line(start, end).point(0.5).mul(2 * done.t * (1 - done.t)) + (1 - done.t) ** 2 * start + done.t**2 * end
-    load_vector(model, w)
+    vector_to_parameters(w.clone(), model.parameters())
     F.cross_entropy(model(x), y).backward()
     gradient = torch.cat([parameter.grad.reshape(-1) for parameter in model.parameters() if parameter.grad is not None])
     moved = (start + end) / 2 - fit.curve().bend
@@ -260,7 +261,7 @@ def test_batchnorm_uses_the_statistics_of_the_batch_while_fitting() -> None:
     fit = CurveFit(model.eval(), start, end, (x, y), FittingSettings(batch_size=40))
     done = fit.step(0, rate=0.1)
     plain = copy.deepcopy(model).train()
-    load_vector(plain, Bezier([start, (start + end) / 2, end]).point(done.t))
+    vector_to_parameters(Bezier([start, (start + end) / 2, end]).point(done.t), plain.parameters())
     assert done.loss == pytest.approx(F.cross_entropy(plain(x), y).item(), rel=1e-10)
 
 
@@ -408,7 +409,7 @@ class Digits:
         losses = []
         with torch.no_grad():
             for t in np.linspace(0, 1, 31):
-                load_vector(self.model, path.point(t))
+                vector_to_parameters(path.point(t), self.model.parameters())
                 losses.append(F.cross_entropy(self.model(self.x), self.y).item())
         return max(losses)
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn.utils import parameters_to_vector
 
-from valleyscope.landscape.geometry.vectors import as_vector, dimension, flatten, load_vector, unflatten, views
+from valleyscope.landscape.geometry.vectors import as_vector, dimension, flatten, unflatten, views
 
 
 def network() -> nn.Sequential:
@@ -59,13 +59,6 @@ def test_unflattened_tensors_own_their_memory() -> None:
     vector = torch.zeros(dimension(model))
     unflatten(model, vector)["0.weight"].add_(1.0)
     assert not vector.any()
-
-
-def test_load_vector_sets_the_parameters_in_place() -> None:
-    model = network()
-    vector = torch.randn(dimension(model))
-    load_vector(model, vector)
-    assert torch.equal(flatten(model), vector)
 
 
 def test_views_share_memory_with_the_vector() -> None:
