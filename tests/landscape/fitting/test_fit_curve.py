@@ -293,7 +293,7 @@ def test_state_of_another_fit_is_refused_by_what_differs(tmp_path: Path) -> None
     with pytest.raises(ValueError, match="another fit: ends was"):
         fit_curve(model, end, start, (x, y), epochs=1, state_path=path)
     path.write_bytes(b"something else")
-    with pytest.raises(ValueError, match="no state of a fit"):
+    with pytest.raises(ValueError, match="not the state of a fit"):
         fit_curve(model, start, end, (x, y), epochs=1, state_path=path)
 
 
@@ -330,9 +330,9 @@ def test_bad_ends_and_data_are_named() -> None:
         fit_curve(model, start, end[1:], (x, y))
     with pytest.raises(ValueError, match=r"start: parameter '0.weight' has .* not finite"):
         fit_curve(model, {**unflatten(model, start), "0.weight": torch.full((4, 2, 3, 3), torch.nan)}, end, (x, y))
-    with pytest.raises(ValueError, match="40 inputs and 39 labels"):
+    with pytest.raises(ValueError, match=r"x of shape \(40, .*y of shape \(39,\)"):
         fit_curve(model, start, end, (x, y[1:]))
-    with pytest.raises(ValueError, match="labels have shape"):
+    with pytest.raises(ValueError, match=r"y of shape \(40, .*labels of shape \(N,\)"):
         fit_curve(model, start, end, (x, F.one_hot(y)))
 
 
@@ -351,7 +351,7 @@ def test_data_may_be_arrays_or_splits() -> None:
         assert torch.equal(fit_curve(model, *ends, data, epochs=1, batch_size=16).bend, expected)
     with pytest.raises(ValueError, match="data has the splits 'test'; a curve is fitted on 'train'"):
         fit_curve(model, *ends, {"test": (x, y)})
-    with pytest.raises(ValueError, match=r"data is not a pair \(x, y\) of tensors"):
+    with pytest.raises(ValueError, match=r"split 'train' is not a pair \(x, y\) of tensors"):
         fit_curve(model, *ends, "digits")  # type: ignore[arg-type]
 
 
@@ -380,7 +380,7 @@ def test_data_of_other_types_is_brought_into_the_type_of_the_network() -> None:
 def test_parameters_of_several_data_types_are_refused() -> None:
     model = convolutional()
     model[0].float()
-    with pytest.raises(ValueError, match="of several kinds"):
+    with pytest.raises(ValueError, match="several data types or devices"):
         fit_curve(model, flatten(model), flatten(model), batch())
 
 

@@ -86,7 +86,7 @@ def test_entries_that_are_not_parameters_are_ignored() -> None:
 
 def test_weights_of_a_larger_network_are_refused_by_name() -> None:
     small, big = network(), nn.Sequential(*network(), nn.Linear(2, 2))
-    with pytest.raises(ValueError, match=r"weights that Sequential does not have: '4\.weight', '4\.bias'; they are of"):
+    with pytest.raises(ValueError, match=r"weights that Sequential does not have: '4\.weight', '4\.bias'; use"):
         flatten(small, big.state_dict())
     with pytest.raises(ValueError, match=r"end: state dict has weights .*: 'mask'"):
         as_vector(small, {**small.state_dict(), "mask": np.ones(3)}, name="end")
