@@ -41,7 +41,7 @@ class Training(BaseModel):
     order_seed: int | None = Field(None, ge=0, le=LARGEST_SEED, description="seed of the batch order, if not seed")
     augment_seed: int | None = Field(None, ge=0, le=LARGEST_SEED, description="seed of the augmentation, if not seed")
     augment: bool | None = Field(None, description="random crops and flips; by default for CIFAR only")
-    snapshots: int = Field(0, ge=0, le=100_000, description="keep the weights every so many epochs; 0 for never")
+    snapshots: int = Field(0, ge=0, le=100_000, description="epochs between kept snapshots of the weights; 0 for none")
 
     @model_validator(mode="after")
     def _not_both_c_and_target(self) -> Training:

@@ -54,7 +54,7 @@ def guessing_note(verdict: Verdict, name: str) -> str:
     assert guessing is not None
     better = "no" if loss >= guessing else "hardly"
     found = f"{name} has a {verdict.split} loss of {_number(loss)}, {better} better than guessing ({_number(guessing)})"
-    so = "a flat line says nothing" if name in verdict.between else "it is no control"
+    so = "a flat line says nothing" if name in verdict.between else "it is not a valid control"
     return f"{found}: it is not a minimum, so {so}"
 
 

@@ -79,7 +79,7 @@ def _add_planes(
     note: str,
 ) -> None:
     """One plane for all splits computed at the same points; a split computed at other points gets its own."""
-    # PCA directions are in a folder or file with a name of their own.
+    # PCA directions have a special folder or file name.
     principal = "PCA_" in directions or Path(directions).name == "directions.h5"
     trajectory = _trajectory_beside(path, directions)
     targets = {name: place for name, place in TARGETS.items() if name in _targets(directions)}

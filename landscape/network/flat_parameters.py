@@ -1,6 +1,6 @@
 """A copy of a network whose parameters are views of one flat buffer.
 
-Writing the buffer sets all parameters at once. Every parameter is a leaf with a gradient of its own size; slices of a
+Writing the buffer sets all parameters at once. Every parameter is a leaf with a gradient of its size; slices of a
 flat vector that requires a gradient would each get a full-size gradient.
 """
 

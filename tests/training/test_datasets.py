@@ -1,4 +1,4 @@
-"""Data sets from files in their published formats, from anyone's arrays, and what is said when they will not do."""
+"""Data sets from published files and from your own arrays, and the errors when they are invalid."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port at which nobody listens; it stays bound, so that nobody else gets it meanwhile."""
+    """A port without a listener; it stays bound, so no other process takes it."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield int(bound.getsockname()[1])
@@ -129,7 +129,7 @@ def test_no_file_and_no_network_is_said_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed_port: int
 ) -> None:
     datasets = import_torchvision().datasets
-    monkeypatch.setattr(_download, "TIMEOUT", 600.0)  # nobody waits for it where a server refuses
+    monkeypatch.setattr(_download, "TIMEOUT", 600.0)  # a refused connection fails at once
     monkeypatch.setattr(datasets.FashionMNIST, "mirrors", [f"http://127.0.0.1:{closed_port}/"])
     monkeypatch.setattr(datasets.CIFAR10, "url", f"http://127.0.0.1:{closed_port}/cifar-10-python.tar.gz")
     start = time.monotonic()

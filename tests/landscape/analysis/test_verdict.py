@@ -272,14 +272,14 @@ def test_a_network_that_has_learnt_something_is_judged() -> None:
     assert verdict(guessing_profile(2.0 + FLAT)).kind is VerdictKind.ONE_BASIN
     assert verdict(guessing_profile(2.0 + FLAT), tolerance=0.4).kind is VerdictKind.UNDECIDED
     assert verdict(guessing_profile(0.5 + FLAT, guessing=math.log(2))).kind is VerdictKind.ONE_BASIN
-    assert verdict(samples(2.5 + FLAT)).kind is VerdictKind.ONE_BASIN, "of bare losses nobody knows what guessing is"
+    assert verdict(samples(2.5 + FLAT)).kind is VerdictKind.ONE_BASIN, "bare losses do not tell the loss of guessing"
 
 
 def test_a_control_that_knows_nothing_is_no_control() -> None:
     found = verdict(guessing_profile(0.1 + FLAT), control=guessing_profile(0.1 + 2.4 * T + HILL))
     assert found.kind is VerdictKind.ONE_BASIN
     assert "control has a train loss of 2.55, no better than guessing (2.30)" in found.sentence
-    assert "it is not a minimum, so it is no control." in found.sentence
+    assert "it is not a minimum, so it is not a valid control." in found.sentence
     assert "For comparison" not in found.sentence
 
 

@@ -33,8 +33,8 @@ def test_the_matrices_filter_exactly(outputs: int, taps: int) -> None:
     torch.testing.assert_close(after @ ((kernel @ g) * (before @ d)), expected)
 
 
-def littered() -> Workspace:
-    """One that somebody else has left full of nonsense."""
+def used_workspace() -> Workspace:
+    """A workspace full of NaN from an earlier use."""
     found = Workspace()
     found.cut((1_000_000,))[0].fill_(float("nan"))
     return found
@@ -76,7 +76,7 @@ def test_any_convolution_with_its_pooling_is_that_of_torch(
     plain = conv2d(x.double(), exact, layer.bias.double() if layer.bias is not None else None, padding=padding)
     assume(plain.shape[2] >= window[0] and plain.shape[3] >= window[1])
     expected = max_pool2d(plain, window)
-    convolution = WinogradConvolution(layer, littered(), *plain.shape[2:])
+    convolution = WinogradConvolution(layer, used_workspace(), *plain.shape[2:])
     convolution.window, convolution.order = window, order
     convolution.set_basis(points)
     convolution.set_point(coefficients)

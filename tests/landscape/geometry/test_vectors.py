@@ -93,7 +93,7 @@ def test_weights_of_a_larger_network_are_refused_by_name() -> None:
 
 
 class Stateful(nn.Module):
-    """A buffer that is not saved, and state that is no tensor of the network's."""
+    """A buffer that is not saved, and extra state that is not a tensor."""
 
     def __init__(self) -> None:
         super().__init__()

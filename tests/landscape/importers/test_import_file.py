@@ -342,11 +342,11 @@ REFUSED: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("complaint", REFUSED)
-def test_what_cannot_be_imported_is_named_with_what_could(tmp_path: Path, complaint: str) -> None:
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_cannot_be_imported_is_named_with_what_could(tmp_path: Path, message: str) -> None:
     path = tmp_path / "file"
-    REFUSED[complaint](path)
-    with pytest.raises(NotImportable, match=re.escape(complaint)) as caught:
+    REFUSED[message](path)
+    with pytest.raises(NotImportable, match=re.escape(message)) as caught:
         import_file(path)
     assert str(path) in str(caught.value)
     assert "expected plane.npz or curve.npz of dnn-mode-connectivity" in str(caught.value)

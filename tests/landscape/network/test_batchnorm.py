@@ -231,7 +231,7 @@ def test_layers_in_torchscript_are_refused_unless_frozen() -> None:
 
 
 class _Optional(nn.Module):
-    """Arguments that nobody gives."""
+    """Arguments that are never passed."""
 
     def __init__(self) -> None:
         super().__init__()

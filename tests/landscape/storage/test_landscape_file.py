@@ -1,4 +1,4 @@
-"""The file that keeps a landscape: whole at every moment, plain for other programs, honest about damage."""
+"""The file of a landscape: complete at every moment, plain HDF5, and damage is reported."""
 
 from __future__ import annotations
 
@@ -248,11 +248,11 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("complaint", DAMAGES)
-def test_damage_is_named(saved: Path, complaint: str) -> None:
+@pytest.mark.parametrize("message", DAMAGES)
+def test_damage_is_named(saved: Path, message: str) -> None:
     with h5py.File(saved, "r+") as file:
-        DAMAGES[complaint](file)
-    with pytest.raises(DamagedLandscape, match=re.escape(complaint)):
+        DAMAGES[message](file)
+    with pytest.raises(DamagedLandscape, match=re.escape(message)):
         Landscape.open(saved)
 
 
