@@ -1,6 +1,6 @@
-"""Looks at weights: vectors, curves, planes, fast evaluation, profiles, the verdict, the HDF5 store and figures.
+"""Loss landscapes: vectors, curves, planes, fast evaluation, profiles, the verdict, HDF5 files and figures.
 
-Names are imported when they are first used, so that a process which only reads results does not pay for torch.
+Names are imported when they are first used, so processes that only read results never load torch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from valleyscope.landscape.report import write_report as write_report
     from valleyscope.landscape.storage.landscape_file import Landscape as Landscape
 
-_HOMES = {
+_MODULES = {
     "Bezier": "geometry.curves",
     "Cancelled": "cancellation",
     "Evaluator": "evaluation.evaluator",
@@ -49,13 +49,13 @@ _HOMES = {
     "write_report": "report",
 }
 
-__all__ = sorted(_HOMES)
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'valleyscope.landscape' has no attribute {name!r}")
-    return getattr(import_module(f"valleyscope.landscape.{_HOMES[name]}"), name)
+    return getattr(import_module(f"valleyscope.landscape.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

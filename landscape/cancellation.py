@@ -1,4 +1,4 @@
-"""How long computations are stopped from outside: they ask now and then, and raise ``Cancelled``."""
+"""Cancelling long computations: they call a check between pieces of work and raise ``Cancelled``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ CancelCheck = Callable[[], bool]
 
 
 class Cancelled(Exception):
-    """The caller's cancel check said stop; what was saved before stays valid."""
+    """The caller's cancel check returned True; what was saved before stays valid."""
 
 
-def stop_if(cancelled: CancelCheck | None) -> None:
-    """Raise ``Cancelled`` when the cancel check says so."""
+def raise_if_cancelled(cancelled: CancelCheck | None) -> None:
+    """Raise ``Cancelled`` when the cancel check returns True."""
     if cancelled is not None and cancelled():
         raise Cancelled("cancelled by the caller")

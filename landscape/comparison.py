@@ -1,4 +1,4 @@
-"""Everything about two or three networks in one call: from their weights to a landscape with a verdict."""
+"""Compare two or three networks in one call: from weights to a landscape with a verdict."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from valleyscope.landscape.storage.records import (
     PathValues,
     PlaneRecord,
     checked_name,
+    final_metrics,
     line_name,
 )
 
@@ -47,12 +48,12 @@ def compare(
 ) -> Landscape:
     """Do the first two of these networks lie in one basin? The third, if there is one, is the control.
 
-    ``minima`` are state dicts or flat vectors of ``model`` by name; buffers of the state dicts have to agree, but for
-    the statistics of BatchNorm, which are taken anew unless ``batch_norm`` is ``frozen``. ``data`` has the split
-    ``train`` and may have others; a single pair (x, y) is ``train``. Further options, such as ``epochs``, ``lr`` or
-    ``batch_size``, go to ``fit_curve``. The result has the surface on the plane through the first two and the bend
-    between them, that on the plane of the first three, profiles of all straight lines and fitted curves, and the
-    verdict; save it, or hand it to ``write_report``.
+    ``minima`` are state dicts or flat vectors of ``model`` by name. Buffers of the state dicts must be equal, except
+    BatchNorm statistics, which are recomputed unless ``batch_norm`` is ``frozen``. ``data`` has the split ``train`` and
+    may have others; a single pair (x, y) is ``train``. Further options, such as ``epochs``, ``lr`` or ``batch_size``,
+    go to ``fit_curve``. The result has the surface on the plane through the first two and the bend between them, the
+    surface on the plane of all three, profiles of all straight lines and fitted curves, and the verdict. Save it, or
+    pass it to ``write_report``.
     """
     if not 2 <= len(minima) <= 3:
         raise ValueError(f"minima has {len(minima)} networks; give two, and a third as the control")
@@ -128,10 +129,6 @@ def _record(name: str, profile: Profile, start: str, end: str) -> PathRecord:
 
 
 def _minimum(name: str, profiles: Mapping[str, Profile], straights: Mapping[str, tuple[str, str]]) -> MinimumRecord:
-    """Loss and accuracy of a network, read off the end of a line."""
-    label, at = next((key, 0 if pair[0] == name else -1) for key, pair in straights.items() if name in pair)
-    final: dict[str, float] = {}
-    for split, values in profiles[label].splits.items():
-        final[f"{split}_loss"] = float(values.loss[at])
-        final[f"{split}_accuracy"] = 1.0 - float(values.error[at])
-    return MinimumRecord(name, "given", final=final)
+    """Loss and accuracy of a network, from the end of a line."""
+    label, end = next((key, 0 if pair[0] == name else -1) for key, pair in straights.items() if name in pair)
+    return MinimumRecord(name, "given", final=final_metrics(profiles[label].splits, end))

@@ -1,7 +1,6 @@
-"""Makes weights: data sets, models, partitions, optimisers, the training loop and checkpoints.
+"""Training: data sets, models, partitions, optimisers, the training loop and checkpoints.
 
-Names are imported when they are first used, so that a process which only needs the settings (the API, the
-command line) does not pay for torch.
+Names are imported when they are first used, so processes that only need the settings never load torch.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from valleyscope.training.thresholds import c_for_target as c_for_target
     from valleyscope.training.zeros import sparsity as sparsity
 
-_HOMES = {
+_MODULES = {
     "AltSDP": "altsdp",
     "Cancelled": "loop",
     "Dataset": "datasets",
@@ -46,13 +45,13 @@ _HOMES = {
     "train": "loop",
 }
 
-__all__ = sorted(_HOMES)
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'valleyscope.training' has no attribute {name!r}")
-    return getattr(import_module(f"valleyscope.training.{_HOMES[name]}"), name)
+    return getattr(import_module(f"valleyscope.training.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Check the four arrays of a data set, bring them into one layout, and take their fingerprint."""
+"""Check the four arrays of a data set, convert them to one layout, and compute their fingerprint."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 FIELDS = ("x_train", "y_train", "x_test", "y_test")
-_MOST_CHANNELS = 4
+_MAX_CHANNELS = 4
 _CHUNK = 512
 
 
 @dataclass(frozen=True)
 class Arrays:
-    """Images (N, C, H, W) or features (N, D) as they were given, labels 0 ... classes - 1 as int64."""
+    """Images (N, C, H, W) or features (N, D) in their data type, labels 0 ... classes - 1 as int64."""
 
     x_train: Array
     y_train: npt.NDArray[np.int64]
@@ -33,7 +33,7 @@ class Arrays:
     def fingerprint(self) -> str:
         """Return the SHA-256 sum of the content: kind, shape and bytes of each of the four arrays, in their order.
 
-        It depends on neither the data set's name, nor the layout of a file, nor the device.
+        It does not depend on the data set's name, the file layout or the device.
         """
         digest = hashlib.sha256()
         for field in FIELDS:
@@ -63,13 +63,13 @@ def _chunks(x: Array) -> list[Array]:
 
 
 def check_arrays(origin: str, arrays: Mapping[str, Any], classes: int | None = None) -> Arrays:
-    """Return the four arrays as images (N, C, H, W) or features (N, D) with labels, or say what is wrong with them.
+    """Return the four arrays as images (N, C, H, W) or features (N, D) with labels; raises a ValueError if invalid.
 
-    `origin` starts every message. Without `classes` the training labels must be 0 ... K - 1, each of them present.
+    `origin` starts every message. Without `classes` the training labels must be 0 ... K - 1, all present.
     """
-    if absent := [field for field in FIELDS if field not in arrays]:
+    if missing := [field for field in FIELDS if field not in arrays]:
         raise ValueError(
-            f"{origin}: {', '.join(absent)} missing (there is {', '.join(sorted(arrays)) or 'nothing'}); "
+            f"{origin}: {', '.join(missing)} missing (there is {', '.join(sorted(arrays)) or 'nothing'}); "
             f"a data set needs the arrays {', '.join(FIELDS)}"
         )
     given = {field: np.asarray(arrays[field]) for field in FIELDS}
@@ -117,10 +117,10 @@ def _check_values(origin: str, field: str, x: Array) -> None:
     if 0 in x.shape:
         raise ValueError(f"{origin}: {field} is empty (shape {x.shape}), must hold at least one sample")
     if x.dtype.kind == "f":
-        broken = sum(int(np.count_nonzero(~np.isfinite(chunk))) for chunk in _chunks(x))
-        if broken:
+        not_finite = sum(int(np.count_nonzero(~np.isfinite(chunk))) for chunk in _chunks(x))
+        if not_finite:
             raise ValueError(
-                f"{origin}: {field} has {broken} values that are NaN or infinite; "
+                f"{origin}: {field} has {not_finite} values that are NaN or infinite; "
                 "leave those samples out or replace the values"
             )
         largest = float(max(np.abs(chunk).max() for chunk in _chunks(x)))
@@ -131,16 +131,16 @@ def _check_values(origin: str, field: str, x: Array) -> None:
 
 
 def _channels_first(origin: str, field: str, x: Array) -> Array:
-    """Bring images into the order (N, C, H, W); the channels are the axis of at most four entries."""
+    """Return images as (N, C, H, W); the channel axis is the one with at most four entries."""
     if x.ndim == 2:
         return x
     if x.ndim == 3:
         return x[:, np.newaxis]
-    first, last = x.shape[1] <= _MOST_CHANNELS, x.shape[3] <= _MOST_CHANNELS
+    first, last = x.shape[1] <= _MAX_CHANNELS, x.shape[3] <= _MAX_CHANNELS
     if first == last:
         reason = "both the second and the last axis are" if first else "neither the second nor the last axis is"
         raise ValueError(
-            f"{origin}: {field} has shape {x.shape}: {reason} of a size that channels have (1 to {_MOST_CHANNELS}); "
+            f"{origin}: {field} has shape {x.shape}: {reason} of a size that channels have (1 to {_MAX_CHANNELS}); "
             "give (N, C, H, W) or (N, H, W, C) with larger images, or flat features (N, D)"
         )
     return x if first else np.ascontiguousarray(np.moveaxis(x, 3, 1))
@@ -168,7 +168,7 @@ def _check_classes(origin: str, y_train: Array, y_test: Array, classes: int | No
 
 
 def read_npz(origin: str, path: Path) -> dict[str, Array]:
-    """Return those of the four arrays that an npz file holds; nothing in it is ever unpickled."""
+    """Return those of the four arrays that an npz file holds, without unpickling anything."""
     try:
         file = np.load(path, allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):

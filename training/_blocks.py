@@ -1,4 +1,4 @@
-"""Blocks of weights that take AltSDP's step together: few operations a step, on memory that is still in cache."""
+"""Blocks of weights that take AltSDP's step together: few operations per step, on memory that is still in cache."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from torch import Tensor
 
 from valleyscope.training.groups import group_dims
 
-# Slabs of about this many weights are still in cache when their norms are taken; so many slabs are scaled at once, a
-# compromise between what is still in cache and the number of calls.
-SLAB = 1 << 18
+# Slabs of about this many weights are still in cache when their norms are computed. Several slabs are scaled at once, a
+# compromise between cache hits and the number of calls.
+SLAB_SIZE = 1 << 18
 SLABS_SCALED_AT_ONCE = 4
 _FUSED_DEVICES = ("cpu", "cuda")
 
 
 class Rule(NamedTuple):
-    """What a step does to a parameter group."""
+    """The settings of a step for a parameter group."""
 
     lr: float
     momentum: float
@@ -30,12 +30,12 @@ class Rule(NamedTuple):
 
     @property
     def layout(self) -> tuple[bool, ...]:
-        """What of the rule decides how a step is laid out."""
+        """The part of the rule that decides the layout of a step."""
         return self.momentum > 0, self.floor > 0, self.dual
 
 
 class Layer:
-    """Tensors that share their rows and are thresholded together; `dims` lie inside a group, None for no threshold."""
+    """Tensors that share rows and are thresholded together; `dims` are inside a group, None without threshold."""
 
     def __init__(self, members: list[Tensor], structure: str | None, rule: Rule, state: Any) -> None:
         self.members = members
@@ -45,25 +45,30 @@ class Layer:
         self.rows = lead.shape[0] if lead.dim() > 0 else 1
         self.size = sum(weight.numel() for weight in self.weights)
         outside = [] if self.dims is None else [n for dim, n in enumerate(lead.shape) if dim not in (0, *self.dims)]
-        self.groups_a_row = 0 if self.dims is None else math.prod(outside)
+        self.groups_per_row = 0 if self.dims is None else math.prod(outside)
         self.kind = (lead.dtype, lead.device)
         self.buffers: list[Tensor] = []
         if rule.momentum:
-            self.buffers = [_kept(state[m], "momentum_buffer", m, torch.zeros_like(m)) for m in members]
+            self.buffers = [_state_like(state[m], "momentum_buffer", m, torch.zeros_like(m)) for m in members]
         # what descends: v in the dual modes, else the weights themselves
         self.targets = self.weights
         if rule.dual and structure is not None:
-            self.targets = [_kept(state[m], "v", m, m.detach()) for m in members]
+            self.targets = [_state_like(state[m], "v", m, m.detach()) for m in members]
 
 
 class Block:
-    """Small layers as one slab, or a large layer as several of `each` rows, under the rule of group `rule`."""
+    """Small layers as one slab, or a large layer as slabs of `slab_rows` rows; `rule` is the index of its rule."""
 
     def __init__(
-        self, rule: int, layers: Sequence[Layer], each: int, span: int, scratch: tuple[Tensor, Tensor]
+        self,
+        rule: int,
+        layers: Sequence[Layer],
+        slab_rows: int,
+        shrunk_rows: int,
+        scratch: tuple[Tensor, Tensor],
     ) -> None:
         self.rule = rule
-        self.each = each
+        self.slab_rows = slab_rows
         self.rows = max(layer.rows for layer in layers)
         self.parameters = [member for layer in layers for member in layer.members]
         self.weights = [weight for layer in layers for weight in layer.weights]
@@ -81,17 +86,19 @@ class Block:
                 strict=True,
             )
         ]
-        for start in range(0, self.rows, max(span, 1)):
-            shrinkage = Shrinkage(layers, slice(start, start + span) if span < self.rows else None, scratch)
-            first = start // max(each, 1)
-            among = self.slabs[first : first + -(-span // max(each, 1))]
-            for index, slab in enumerate(among):
-                cut = slice(index * each, (index + 1) * each) if len(among) > 1 else None
-                slab.measured = shrinkage.leads(cut)
-            among[-1].shrinkage = shrinkage
+        for start in range(0, self.rows, max(shrunk_rows, 1)):
+            shrinkage = Shrinkage(
+                layers, slice(start, start + shrunk_rows) if shrunk_rows < self.rows else None, scratch
+            )
+            first = start // max(slab_rows, 1)
+            group = self.slabs[first : first + -(-shrunk_rows // max(slab_rows, 1))]
+            for index, slab in enumerate(group):
+                cut = slice(index * slab_rows, (index + 1) * slab_rows) if len(group) > 1 else None
+                slab.measured = shrinkage.lead_norms(cut)
+            group[-1].shrinkage = shrinkage
 
     def directions(self, rule: Rule) -> list[list[Tensor]]:
-        """The gradients for the fused kernel, slab by slab; none where torch's own arithmetic has to do."""
+        """The gradients for the fused kernel, by slab; none if the step needs torch's SGD arithmetic."""
         if rule.threshold == 0 or not self.fused:
             return []
         gradients: list[Tensor] = [parameter.grad for parameter in self.parameters]  # type: ignore[misc]
@@ -103,7 +110,7 @@ class Block:
         return self._cut(self._in_memory_order(gradients))
 
     def step(self, rule: Rule, directions: list[list[Tensor]]) -> None:
-        """Descend and shrink along the `directions` that this block has prepared."""
+        """Descend along the prepared `directions`, and shrink."""
         if directions:
             for slab, gradients in zip(self.slabs, directions, strict=True):
                 slab.descend(rule, gradients)
@@ -114,7 +121,7 @@ class Block:
             slab.shrink(rule)
 
     def _descend(self, rule: Rule) -> None:
-        """One step of SGD in the very arithmetic of torch.optim.SGD."""
+        """One step of SGD in the exact arithmetic of torch.optim.SGD."""
         directions = [parameter.grad for parameter in self.parameters]
         if rule.weight_decay:
             directions = torch._foreach_add(directions, self.weights, alpha=rule.weight_decay)  # type: ignore[assignment,arg-type]
@@ -125,21 +132,21 @@ class Block:
         torch._foreach_add_(self.targets, directions, alpha=-rule.lr)  # type: ignore[arg-type]
 
     def _cut(self, tensors: list[Tensor]) -> list[list[Tensor]]:
-        """The tensors for the descent of each slab; what is small beside a large weight goes with the first slab."""
-        if self.each >= self.rows:
+        """The tensors of each slab; small tensors beside a large weight go with the first slab."""
+        if self.slab_rows >= self.rows:
             return [tensors]
         if not tensors:
-            return [[] for _ in range(0, self.rows, self.each)]
-        first, *others = tensors[0].split(self.each)  # type: ignore[no-untyped-call]
+            return [[] for _ in range(0, self.rows, self.slab_rows)]
+        first, *others = tensors[0].split(self.slab_rows)  # type: ignore[no-untyped-call]
         return [[first, *tensors[1:]], *([other] for other in others)]
 
     def _in_memory_order(self, tensors: list[Tensor]) -> list[Tensor]:
-        """Contiguous views: the fused kernel takes memory as it lies, whatever the strides, or copies it."""
+        """Contiguous views: the fused kernel ignores strides or copies."""
         return [tensor.permute(order) if order else tensor for tensor, order in zip(tensors, self.orders, strict=False)]
 
 
 class Slab:
-    """What descends in one pass; its norms are taken while it is in cache, the last of a few slabs shrinks all."""
+    """Tensors that descend in one pass; their norms are computed in cache, the last slab of a group shrinks all."""
 
     measured: list[tuple[Tensor, tuple[int, ...], Tensor]]
     shrinkage: Shrinkage | None = None
@@ -150,7 +157,7 @@ class Slab:
         self.weights = weights
 
     def descend(self, rule: Rule, gradients: list[Tensor]) -> None:
-        if rule.weight_decay and rule.dual:  # the decay pulls at w, but v descends
+        if rule.weight_decay and rule.dual:  # the decay acts on w, but v descends
             gradients = torch._foreach_add(gradients, self.weights, alpha=rule.weight_decay)  # type: ignore[assignment]
         torch._fused_sgd_(
             self.targets,
@@ -176,7 +183,7 @@ class Slab:
 
 
 class Shrinkage:
-    """w_i = (1 - g/||u_i||)_+ u_i on some rows of a block's layers; companions (bias, γ, β) broadcast."""
+    """w_i = (1 - g/||u_i||)_+ u_i on some rows of a block's layers; companions (bias, γ, β) are broadcast."""
 
     def __init__(self, layers: Sequence[Layer], cut: slice | None, scratch: tuple[Tensor, Tensor]) -> None:
         self.weights: list[Tensor] = []
@@ -187,7 +194,7 @@ class Shrinkage:
         for layer in layers:
             if layer.dims is None:
                 continue
-            weights, targets = (_companions_shaped(_pieces(x, cut)) for x in (layer.weights, layer.targets))
+            weights, targets = (_with_broadcast_companions(_row_slices(x, cut)) for x in (layer.weights, layer.targets))
             shape = [1 if dim in layer.dims else size for dim, size in enumerate(weights[0].shape)]
             here = slice(count, count + math.prod(shape))
             norms, scales = (memory[here].view(shape) for memory in scratch)
@@ -199,9 +206,11 @@ class Shrinkage:
         self.norms, self.scales = (memory[:count] for memory in scratch)
         self.one = torch.ones((), dtype=self.norms.dtype, device=self.norms.device)
 
-    def leads(self, cut: slice | None) -> list[tuple[Tensor, tuple[int, ...], Tensor]]:
-        """Weights of some of these rows, and where their norms belong."""
-        return [(_pieces([lead], cut)[0], dims, _pieces([norms], cut)[0]) for lead, _, dims, norms, _ in self.layers]
+    def lead_norms(self, cut: slice | None) -> list[tuple[Tensor, tuple[int, ...], Tensor]]:
+        """Weights of some of these rows, and the memory of their norms."""
+        return [
+            (_row_slices([lead], cut)[0], dims, _row_slices([norms], cut)[0]) for lead, _, dims, norms, _ in self.layers
+        ]
 
     def apply(self, rule: Rule) -> None:
         """Shrink, given the norms of the weights alone; a group of norm 0 gets (1 - ∞)_+ = 0."""
@@ -226,23 +235,23 @@ class Shrinkage:
 
 
 def plan(groups: Sequence[dict[str, Any]], rules: Sequence[Rule], state: Any) -> list[Block]:
-    """Gather small layers under one rule into blocks, and cut large ones into slabs of whole groups."""
+    """Combine small layers with one rule into blocks, and split large ones into slabs of whole groups."""
     gathered: list[tuple[int, list[Layer]]] = []
     for index, (group, rule) in enumerate(zip(groups, rules, strict=True)):
         for members, structure in _layers(group):
             layer = Layer(members, structure, rule, state)
-            if not gathered or group["foreach"] is False or not _fits(layer, rule, gathered[-1], rules):
+            if not gathered or group["foreach"] is False or not _fits_block(layer, rule, gathered[-1], rules):
                 gathered.append((index, []))
             gathered[-1][1].append(layer)
-    # Slabs follow each other, so one pair of buffers, still in cache, serves all of them.
+    # Slabs are processed in turn, so one pair of buffers, still in cache, serves all of them.
     scratch: dict[Any, tuple[Tensor, Tensor]] = {}
     blocks = []
     for index, layers in gathered:
         size, rows = sum(layer.size for layer in layers), max(layer.rows for layer in layers)
-        each = rows if size <= SLAB else max(1, SLAB * rows // size)
-        # The floor looks at all groups of a layer at once.
-        span = rows if rules[index].floor else SLABS_SCALED_AT_ONCE * each
-        needed = sum(min(span, layer.rows) * layer.groups_a_row for layer in layers)
+        slab_rows = rows if size <= SLAB_SIZE else max(1, SLAB_SIZE * rows // size)
+        # The floor needs all groups of a layer at once.
+        shrunk_rows = rows if rules[index].floor else SLABS_SCALED_AT_ONCE * slab_rows
+        needed = sum(min(shrunk_rows, layer.rows) * layer.groups_per_row for layer in layers)
         kind = layers[0].kind
         if kind not in scratch or len(scratch[kind][0]) < needed:
             dtype, device = kind
@@ -250,21 +259,24 @@ def plan(groups: Sequence[dict[str, Any]], rules: Sequence[Rule], state: Any) ->
                 torch.empty(needed, dtype=dtype, device=device),
                 torch.empty(needed, dtype=dtype, device=device),
             )
-        blocks.append((index, layers, each, span))
-    return [Block(index, layers, each, span, scratch[layers[0].kind]) for index, layers, each, span in blocks]
+        blocks.append((index, layers, slab_rows, shrunk_rows))
+    return [
+        Block(index, layers, slab_rows, shrunk_rows, scratch[layers[0].kind])
+        for index, layers, slab_rows, shrunk_rows in blocks
+    ]
 
 
-def _fits(layer: Layer, rule: Rule, block: tuple[int, list[Layer]], rules: Sequence[Rule]) -> bool:
+def _fits_block(layer: Layer, rule: Rule, block: tuple[int, list[Layer]], rules: Sequence[Rule]) -> bool:
     index, layers = block
-    small = layer.size + sum(other.size for other in layers) <= SLAB
+    small = layer.size + sum(other.size for other in layers) <= SLAB_SIZE
     return small and rules[index] == rule and layers[0].kind == layer.kind
 
 
 def _layers(group: Mapping[str, Any]) -> Iterator[tuple[list[Tensor], str | None]]:
-    """The tensors of a parameter group that are thresholded together; those without a gradient are left out."""
+    """The tensors of a parameter group that are thresholded together, without those that have no gradient."""
     parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
     if any(parameter.grad.is_sparse for parameter in parameters):
-        raise ValueError("AltSDP takes no sparse gradients: build the embedding with sparse=False")
+        raise ValueError("AltSDP does not support sparse gradients: build the embedding with sparse=False")
     if group["structure"] is None:
         yield from (([parameter], None) for parameter in parameters)
     elif group["structure"] == "rows":
@@ -278,8 +290,8 @@ def _layers(group: Mapping[str, Any]) -> Iterator[tuple[list[Tensor], str | None
         yield parameters, group["structure"]
 
 
-def _kept(state: dict[str, Tensor], name: str, member: Tensor, initial: Tensor) -> Tensor:
-    """State that lies in memory as its weight does, also after the network or a loaded state has changed its order."""
+def _state_like(state: dict[str, Tensor], name: str, member: Tensor, initial: Tensor) -> Tensor:
+    """State in the memory order of its weight, also after the network or a loaded state changed the order."""
     values = state.get(name, initial)
     if name not in state or values.stride() != member.stride():
         state[name] = torch.empty_like(member).copy_(values)
@@ -297,11 +309,11 @@ def _floored(norms: Tensor, rule: Rule) -> Tensor:
     return (norms - threshold).clamp_min_(0).div_(norms.clamp_min(torch.finfo(norms.dtype).tiny))
 
 
-def _pieces(tensors: Sequence[Tensor], cut: slice | None) -> list[Tensor]:
+def _row_slices(tensors: Sequence[Tensor], cut: slice | None) -> list[Tensor]:
     return list(tensors) if cut is None else [tensor[cut] for tensor in tensors]
 
 
-def _companions_shaped(tensors: list[Tensor]) -> list[Tensor]:
+def _with_broadcast_companions(tensors: list[Tensor]) -> list[Tensor]:
     ones = (1,) * (tensors[0].dim() - 1)
     return tensors[:1] + [tensor.view(-1, *ones) for tensor in tensors[1:]]
 

@@ -1,4 +1,4 @@
-"""Read the python version of CIFAR-10 and CIFAR-100 without running what a pickle may ask for."""
+"""Read the python version of CIFAR-10 and CIFAR-100 without running code from the pickles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PIXELS = 3 * 32 * 32
 
 def read_cifar(source: Source, root: Path) -> tuple[npt.NDArray[Any], ...]:
     """Return x_train (N, 3, 32, 32), y_train (N,), x_test and y_test, from the unpacked files or from the archive."""
-    files = _contents(source, root)
+    files = _read_files(source, root)
     batches = [_batch(path, content) for path, content in files.items()]
     images = [images for images, _ in batches]
     labels = [labels for _, labels in batches]
@@ -27,7 +27,7 @@ def read_cifar(source: Source, root: Path) -> tuple[npt.NDArray[Any], ...]:
     return np.concatenate(images[:-1]), np.concatenate(labels[:-1]), images[-1], labels[-1]
 
 
-def _contents(source: Source, root: Path) -> dict[str, bytes]:
+def _read_files(source: Source, root: Path) -> dict[str, bytes]:
     """Return the bytes of every file of the data set, in the order of `source.files`, by the name errors use."""
     folder = root / source.folder
     if all((folder / name).is_file() for name in source.files):
@@ -41,9 +41,9 @@ def _contents(source: Source, root: Path) -> dict[str, bytes]:
                 if file is not None and member.name.removeprefix("./").startswith(f"{source.folder}/"):
                     found[member.name.rsplit("/", 1)[-1]] = file.read()
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
-        raise CorruptData(f"{archive} is not a whole gzipped tar archive ({error}): {REMEDY}") from error
-    if lacking := [name for name in source.files if name not in found]:
-        raise CorruptData(f"{archive} lacks {', '.join(lacking)} in {source.folder}: {REMEDY}")
+        raise CorruptData(f"{archive} is not a complete gzipped tar archive ({error}): {REMEDY}") from error
+    if missing := [name for name in source.files if name not in found]:
+        raise CorruptData(f"{archive} lacks {', '.join(missing)} in {source.folder}: {REMEDY}")
     return {f"{archive}/{source.folder}/{name}": found[name] for name in source.files}
 
 
@@ -54,8 +54,8 @@ def _batch(path: str, content: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArra
     except pickle.UnpicklingError as error:
         raise CorruptData(f"{path} is not a batch of CIFAR ({error}): {REMEDY}") from error
     except Exception as error:
-        # A damaged pickle fails in as many ways as there are opcodes.
-        raise CorruptData(f"{path} is not a whole pickle ({type(error).__name__}: {error}): {REMEDY}") from error
+        # A damaged pickle may raise anything.
+        raise CorruptData(f"{path} is not a complete pickle ({type(error).__name__}: {error}): {REMEDY}") from error
     if isinstance(entries, dict):
         entries = {key.decode() if isinstance(key, bytes) else key: value for key, value in entries.items()}
         images, labels = entries.get("data"), entries.get("labels", entries.get("fine_labels"))
@@ -64,11 +64,11 @@ def _batch(path: str, content: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArra
             if pixels.size == len(labels) * _PIXELS:
                 return pixels.reshape(-1, 3, 32, 32), np.array(labels, np.int64)
             raise CorruptData(f"{path} has {pixels.size} pixel bytes, not {_PIXELS} for each of {len(labels)} labels")
-    raise CorruptData(f"{path} does not hold a table with the array `data` and a list of labels: {REMEDY}")
+    raise CorruptData(f"{path} does not hold a dict with the array `data` and a list of labels: {REMEDY}")
 
 
-class _Kind:
-    """Stands for numpy.dtype in a pickle: remembers its code and makes nothing."""
+class _Dtype:
+    """Replaces numpy.dtype in a pickle: stores its code."""
 
     def __init__(self, code: object, *_: object) -> None:
         self.code = code.decode("latin1") if isinstance(code, bytes) else code
@@ -78,7 +78,7 @@ class _Kind:
 
 
 class _Array:
-    """Stands for numpy.ndarray in a pickle: keeps the state that numpy would be given."""
+    """Replaces numpy.ndarray in a pickle: stores its state."""
 
     state: object = None
 
@@ -88,22 +88,22 @@ class _Array:
     def bytes(self, path: str) -> npt.NDArray[np.uint8]:
         """Return the elements, which must be unsigned bytes in C order (version, shape, kind, Fortran order, data)."""
         match self.state:
-            case (_, tuple(), _Kind(code="u1" | "|u1"), fortran, bytes(data)) if not fortran:
+            case (_, tuple(), _Dtype(code="u1" | "|u1"), fortran, bytes(data)) if not fortran:
                 return np.frombuffer(data, np.uint8)
         raise CorruptData(f"{path}: `data` is not an array of unsigned bytes: {REMEDY}")
 
 
 class _PlainData(pickle.Unpickler):
-    """Unpickles tables, lists, numbers, strings and byte arrays; no class or function is ever imported."""
+    """Unpickles dicts, lists, numbers, strings and byte arrays; imports no class or function."""
 
     def find_class(self, module: str, name: str) -> Any:
         match module, name:
             case "numpy", "dtype":
-                return _Kind
+                return _Dtype
             case "numpy", "ndarray":
                 return _Array
             case "numpy.core.multiarray" | "numpy._core.multiarray", "_reconstruct":
                 return lambda *_: _Array()
             case "_codecs", "encode":
                 return lambda text, _: text.encode("latin1")
-        raise pickle.UnpicklingError(f"it asks for {module}.{name}, which pixels and labels do not need")
+        raise pickle.UnpicklingError(f"it refers to {module}.{name}, which pixels and labels do not need")

@@ -1,4 +1,4 @@
-"""Fetch a published file once: checked, with a bar, and without hanging where there is no network."""
+"""Download a file, with checksum, progress bar and timeout."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from pathlib import Path
 from typing import Any
 
 Progress = Callable[[str, int, int], None]
-"""Called with a file's name, the bytes received and the bytes of the whole file (0 where the server does not say)."""
+"""Called with a file's name, the bytes received and the size of the file (0 if unknown)."""
 
-PATIENCE = 10.0
-"""Seconds that a server may take to answer, and to send the next piece."""
+TIMEOUT = 10.0
+"""Seconds to wait for the response, and for the next chunk."""
 
-_PIECE = 1 << 18
+_CHUNK = 1 << 18
 
 
 class DownloadFailed(OSError):
-    """None of the addresses of a file delivered it."""
+    """A file could not be downloaded from any of its URLs."""
 
 
 def fetch(urls: Sequence[str], target: Path, md5: str, progress: Progress | None = None) -> None:
-    """Download `target` from the first address that delivers the bytes with this MD5 sum.
+    """Download `target` from the first URL that delivers bytes with this MD5 sum.
 
-    The file appears under its name when it is complete and not before, so that neither a kill nor a second process that
-    downloads the same file leaves half of it behind. Each address is tried once. Without `progress` a bar is drawn.
+    The file is renamed when it is complete, so neither a kill nor a second process leaves an incomplete file. Each URL
+    is tried once. Without `progress` a bar is drawn.
     """
     failures = []
     for url in urls:
@@ -46,17 +46,17 @@ def fetch(urls: Sequence[str], target: Path, md5: str, progress: Progress | None
 
 def _fetch_from(url: str, target: Path, md5: str, progress: Progress | None) -> None:
     digest = hashlib.md5(usedforsecurity=False)
-    with _answer(url) as response, _reported(progress) as report:
+    with _open_url(url) as response, _progress_or_bar(progress) as report:
         size = int(response.headers.get("Content-Length") or 0)
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, part = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
             with os.fdopen(handle, "wb") as file:
                 received = 0
-                while piece := response.read(_PIECE):
-                    file.write(piece)
-                    digest.update(piece)
-                    received += len(piece)
+                while chunk := response.read(_CHUNK):
+                    file.write(chunk)
+                    digest.update(chunk)
+                    received += len(chunk)
                     report(target.name, received, size)
             if digest.hexdigest() != md5:
                 raise OSError(f"received {received} bytes with MD5 sum {digest.hexdigest()}, expected {md5}")
@@ -66,32 +66,32 @@ def _fetch_from(url: str, target: Path, md5: str, progress: Progress | None) -> 
             Path(part).unlink(missing_ok=True)
 
 
-def _answer(url: str) -> Any:
-    """Open an address, waiting at most PATIENCE seconds in all.
+def _open_url(url: str) -> Any:
+    """Open a URL, waiting at most TIMEOUT seconds in all.
 
-    The time-out of urllib counts for every IP address of a host anew and not at all for the look-up of its name, which
-    makes minutes on a machine whose packets are dropped. So the request waits in a thread that can be left behind.
+    The timeout of urllib applies to every IP address of a host separately and not to the name lookup, which may take
+    minutes where packets are dropped. So the request runs in a thread that can be abandoned.
     """
-    answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    responses: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
-    def ask() -> None:
+    def request() -> None:
         try:
-            answers.put(urllib.request.urlopen(url, timeout=PATIENCE))
+            responses.put(urllib.request.urlopen(url, timeout=TIMEOUT))
         except Exception as error:
-            answers.put(error)
+            responses.put(error)
 
-    threading.Thread(target=ask, daemon=True, name="download").start()
+    threading.Thread(target=request, daemon=True, name="download").start()
     try:
-        answer = answers.get(timeout=PATIENCE)
+        response = responses.get(timeout=TIMEOUT)
     except queue.Empty:
-        raise TimeoutError(f"no answer in {PATIENCE:g} seconds") from None
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+        raise TimeoutError(f"no answer in {TIMEOUT:g} seconds") from None
+    if isinstance(response, Exception):
+        raise response
+    return response
 
 
 @contextmanager
-def _reported(progress: Progress | None) -> Iterator[Progress]:
+def _progress_or_bar(progress: Progress | None) -> Iterator[Progress]:
     """Yield `progress`, or a callback that draws a bar on the standard error stream."""
     if progress is not None:
         yield progress

@@ -26,7 +26,7 @@ def read_idx(path: Path) -> npt.NDArray[np.uint8]:
         try:
             content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error) as error:
-            raise CorruptData(f"{path} is not a whole gzip file ({error}): {REMEDY}") from error
+            raise CorruptData(f"{path} is not a complete gzip file ({error}): {REMEDY}") from error
     if len(content) < 4 or content[:2] != b"\0\0":
         raise CorruptData(f"{path} does not start like an idx file (first bytes {content[:4]!r}): {REMEDY}")
     kind, dimensions = content[2], content[3]
@@ -38,7 +38,7 @@ def read_idx(path: Path) -> npt.NDArray[np.uint8]:
     shape = tuple(int(size) for size in np.frombuffer(content, ">u4", dimensions, 4))
     if len(content) != start + math.prod(shape):
         raise CorruptData(
-            f"{path} has {len(content)} bytes, but its header announces {'x'.join(map(str, shape))} elements, "
+            f"{path} has {len(content)} bytes, but its header says {'x'.join(map(str, shape))} elements, "
             f"{start + math.prod(shape)} bytes in all: {REMEDY}"
         )
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)

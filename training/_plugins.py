@@ -1,4 +1,4 @@
-"""Factories of an operator's own data sets and models, named `package.module:factory`."""
+"""Plug-in data sets and models, named `package.module:factory`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 
 def is_plugin(name: str) -> bool:
-    """Tell whether a name has the form `package.module:factory`."""
+    """Whether a name has the form `package.module:factory`."""
     module, colon, factory = name.partition(":")
     return bool(colon) and all(part.isidentifier() for part in f"{module}.{factory}".split("."))
 
 
 def load_factory(field: str, name: str) -> Callable[..., Any]:
-    """Import the callable that `package.module:factory` names; `field` is what errors call it.
+    """Import the callable that `package.module:factory` names; errors call it `field`.
 
     This runs the module's code: names must come from the operator of an installation, never from a request.
     """
@@ -22,7 +22,7 @@ def load_factory(field: str, name: str) -> Callable[..., Any]:
     try:
         found: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        # A module that exists and lacks one of its own imports is a fault of the plug-in, not of its name.
+        # A module that exists but fails to import another one is a bug of the plug-in.
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
         raise ValueError(

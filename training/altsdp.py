@@ -27,11 +27,11 @@ class AltSDP(Optimizer):
 
     with v = w at the start. n counts steps from 1 and is never reset. c = 0 is SGD, bit for bit.
 
-    `params` is a partition (see `partition`), or anything torch's optimisers take: then the groups are the rows of each
-    tensor of two or more dimensions, and tensors of fewer are not thresholded. `floor` is the share of each layer's
-    groups that is always kept: where the threshold would leave fewer, it is lowered for that layer.
+    `params` is a partition (see `partition`), or anything torch's optimisers accept: then the groups are the rows of
+    each tensor of two or more dimensions, and other tensors are not thresholded. `floor` is the share of each layer's
+    groups that is always kept: if the threshold would leave fewer, it is lowered for that layer.
 
-    Each parameter group carries its `step` and accumulated `threshold` (G, or T in `dual`).
+    Each parameter group has its `step` and accumulated `threshold` (G, or T in `dual`).
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class AltSDP(Optimizer):
         if layout != self._layout:
             self._blocks = plan(self.param_groups, rules, self.state)
             self._layout = layout
-        # The directions come first, since Python is slow while a block's weights stream through the cache.
+        # All directions are prepared first, to keep Python out of the loop over cached weights.
         directions = [block.directions(rules[block.rule]) for block in self._blocks]
         for block, prepared in zip(self._blocks, directions, strict=True):
             block.step(rules[block.rule], prepared)
@@ -97,7 +97,7 @@ class AltSDP(Optimizer):
 
 
 def _advance(group: dict[str, Any]) -> Rule:
-    """Count the step, accumulate, and say which threshold applies: g in `prox`, the sum so far otherwise."""
+    """Count the step, accumulate the threshold, and return the rule: with g in `prox`, else with the sum so far."""
     group["step"] += 1
     lr, momentum = float(group["lr"]), group["momentum"]
     dual = group["mode"] != "prox"
@@ -109,7 +109,7 @@ def _advance(group: dict[str, Any]) -> Rule:
 
 
 def _check(group: dict[str, Any]) -> None:
-    """Refuse settings out of range, by name and value."""
+    """Raise a ValueError for settings out of range."""
     ranges = {
         "lr": (0.0, math.inf, "zero or more"),
         "c": (0.0, math.inf, "zero or more (zero is plain SGD)"),

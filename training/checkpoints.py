@@ -1,4 +1,4 @@
-"""Checkpoints for people: safetensors files that carry the spec, the metrics and the versions that made them."""
+"""Checkpoints: safetensors files with the spec, the metrics and the library versions."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ FORMAT_VERSION = 1
 
 
 class BadCheckpoint(ValueError):
-    """A file that is no checkpoint, or not one of this network."""
+    """A file is not a checkpoint, or not one of this network."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Tensors by name, and what the file says about them."""
+    """Tensors by name, and the metadata of the file."""
 
     state: dict[str, Tensor]
     spec: dict[str, Any]
@@ -53,7 +53,7 @@ def save_checkpoint(
     spec: Mapping[str, Any] | None = None,
     metrics: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a network's state as safetensors, whole or not at all."""
+    """Write a network's state as safetensors, atomically."""
     state = weights.state_dict() if isinstance(weights, nn.Module) else weights
     metadata = {
         "format": FORMAT,
@@ -62,13 +62,13 @@ def save_checkpoint(
         "metrics": json.dumps(metrics or {}, sort_keys=True),
         "versions": json.dumps(versions(), sort_keys=True),
     }
-    # Each tensor gets memory of its own: safetensors refuses tensors that share it, as tied weights do.
+    # Copies: safetensors does not accept tensors that share memory, such as tied weights.
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()}
     replace_file(Path(path), save(tensors, metadata=metadata))
 
 
 def read_checkpoint(path: str | Path) -> Checkpoint:
-    """Read any safetensors file; what a stranger's file does not say stays empty."""
+    """Read any safetensors file; missing metadata stays empty."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"checkpoint {path} does not exist")
@@ -95,7 +95,7 @@ def load_checkpoint(path: str | Path, model: nn.Module) -> Checkpoint:
 
 
 def check_state(state: Mapping[str, Tensor], model: nn.Module, *, source: str) -> None:
-    """Refuse tensors that are not those of the network, and say what differs."""
+    """Raise BadCheckpoint with the differences if the tensors do not fit the network."""
     expected = model.state_dict()
     differences = [f"{name} is missing" for name in expected if name not in state]
     differences += [f"{name} is not part of the network" for name in state if name not in expected]

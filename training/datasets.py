@@ -1,4 +1,4 @@
-"""Data sets as normalised tensors on the device: named ones, anyone's npz file, and an operator's own."""
+"""Data sets as normalised tensors on the device: named ones, npz files and plug-ins."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ __all__ = ["CorruptData", "Dataset", "MissingData", "data_root", "load_dataset"]
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Training and test samples, normalised, and their labels, all of them on one device.
+    """Training and test samples, normalised, and their labels, all on one device.
 
     Images are float32 tensors (N, C, H, W), flat features (N, D); labels are int64, 0 ... classes - 1. `fingerprint` is
     the SHA-256 sum of the raw arrays and labels of both splits, the same on every device. `border` is the normalised
-    value of a black pixel for each channel, the padding of crops; `augmented` says whether crop and flip are customary.
+    value of a black pixel for each channel, the padding of crops; `augmented` is the default of crop and flip.
     """
 
     name: str
@@ -70,10 +70,10 @@ def load_dataset(
 
     `name` is one of `digits` (scikit-learn's, offline), `mnist`, `fashion-mnist`, `cifar10`, `cifar100`; or `npz:PATH`,
     a file with the arrays x_train, y_train, x_test, y_test (PATH is relative to the working folder, else to the data
-    root); or `package.module:factory`, a callable of the operator's that returns a Dataset or those four arrays.
+    root); or `package.module:factory`, a callable that returns a Dataset or those four arrays.
 
-    Files are looked for in torchvision's layout under `root`, else VALLEY_DATA, else the user's cache, and downloaded
-    there unless `download` is off. Downloads draw a bar, or call `progress(file, bytes received, bytes in all)`.
+    Files are read in torchvision's layout from `root`, else VALLEY_DATA, else the user's cache, and downloaded there
+    unless `download` is off. Downloads draw a bar, or call `progress(file, bytes received, total bytes)`.
 
     Images of npz files are uint8 or float, (N, H, W), (N, H, W, C) or (N, C, H, W); each channel is shifted and scaled
     to mean 0 and deviation 1 on the training set, and so is each feature of flat arrays (N, D).
@@ -83,22 +83,22 @@ def load_dataset(
     ((1, 8, 8), 1437, 360, 10)
     """
     if name in SOURCES:
-        return _named(SOURCES[name], data_root(root), device, download, progress)
+        return _load_named(SOURCES[name], data_root(root), device, download, progress)
     if name.startswith("npz:"):
-        return _measured(name, read_npz(name, _npz_path(name, data_root(root))), device)
+        return _normalised_by_own_moments(name, read_npz(name, _npz_path(name, data_root(root))), device)
     if is_plugin(name):
-        return _own(name, device)
+        return _load_plugin(name, device)
     raise ValueError(
         f"dataset {name!r} is unknown; use one of {', '.join(SOURCES)}, npz:PATH for your own arrays, "
         "or package.module:factory for your own code"
     )
 
 
-def _named(
+def _load_named(
     source: Source, root: Path, device: str | torch.device, download: bool, progress: Progress | None
 ) -> Dataset:
-    """Read a data set with known normalisation, after a download if files are missing."""
-    _complete(source, root, download, progress)
+    """Read a named data set, downloading missing files."""
+    _ensure_files(source, root, download, progress)
     if source.name == "digits":
         found = _digits()
     elif source.archive:
@@ -113,14 +113,14 @@ def _named(
     return replace(dataset, augmented=source.augmented)
 
 
-def _complete(source: Source, root: Path, wanted: bool, progress: Progress | None) -> None:
-    """Make sure that the files of a data set are there, or say which are missing and where they belong."""
+def _ensure_files(source: Source, root: Path, download: bool, progress: Progress | None) -> None:
+    """Download missing files of a data set; raises MissingData if some are still missing."""
     missing = source.missing_files(root)
     if not missing:
         return
     reason = "downloads are off"
-    if wanted:
-        addresses = _addresses(source)
+    if download:
+        addresses = _published_files(source)
         try:
             for file in missing:
                 urls, md5 = addresses[Path(file).name]
@@ -135,8 +135,8 @@ def _complete(source: Source, root: Path, wanted: bool, progress: Progress | Non
     )
 
 
-def _addresses(source: Source) -> dict[str, tuple[list[str], str]]:
-    """Return where torchvision finds each published file of a data set, and the MD5 sum of each."""
+def _published_files(source: Source) -> dict[str, tuple[list[str], str]]:
+    """Return torchvision's URLs and MD5 sum of each file of a data set."""
     known = getattr(import_torchvision().datasets, source.torchvision)
     if source.archive:
         return {known.filename: ([known.url], known.tgz_md5)}
@@ -144,9 +144,9 @@ def _addresses(source: Source) -> dict[str, tuple[list[str], str]]:
 
 
 def _digits() -> tuple[npt.NDArray[Any], ...]:
-    """Return scikit-learn's digits in one fixed split, every class with the same share in both parts.
+    """Return scikit-learn's digits in one fixed stratified split.
 
-    They are in the package, since that library would take 84 MB and a second and a half of every worker.
+    They are in the package, since importing scikit-learn would take 84 MB and 1.5 s in every worker.
     """
     with np.load(Path(__file__).with_name("digits.npz")) as file:
         x_train, y_train, x_test, y_test = (file[field] for field in FIELDS)
@@ -165,23 +165,23 @@ def _npz_path(name: str, root: Path) -> Path:
     )
 
 
-def _own(name: str, device: str | torch.device) -> Dataset:
-    """Load an operator's own data set by calling its factory."""
+def _load_plugin(name: str, device: str | torch.device) -> Dataset:
+    """Load a plug-in data set by calling its factory."""
     made = load_factory("dataset", name)()
     if isinstance(made, Dataset):
         return made.to(device)
     if isinstance(made, Mapping):
-        return _measured(name, made, device)
+        return _normalised_by_own_moments(name, made, device)
     if isinstance(made, tuple | list) and len(made) == len(FIELDS):
-        return _measured(name, dict(zip(FIELDS, made, strict=True)), device)
+        return _normalised_by_own_moments(name, dict(zip(FIELDS, made, strict=True)), device)
     raise ValueError(
         f"dataset {name!r}: the factory returned a {type(made).__name__}, "
         f"must return a Dataset or the four arrays {', '.join(FIELDS)}"
     )
 
 
-def _measured(name: str, given: Mapping[str, Any], device: str | torch.device) -> Dataset:
-    """Check four arrays and normalise them by the moments of their own training set."""
+def _normalised_by_own_moments(name: str, given: Mapping[str, Any], device: str | torch.device) -> Dataset:
+    """Check four arrays and normalise them by the moments of their training set."""
     arrays = check_arrays(f"dataset {name!r}", given)
     return _normalised(name, arrays, *arrays.moments(), device)
 
@@ -197,7 +197,7 @@ def _normalised(
     """Return the data set with the values (x / white - mean) / std in each channel."""
 
     def samples(x: npt.NDArray[Any]) -> Tensor:
-        # float32 holds bytes and floats of up to 32 bits; wider values lose nothing before they are centred.
+        # float32 holds bytes and floats of up to 32 bits; wider types are kept until the values are centred.
         wide = np.result_type(x.dtype, np.float32)
         channels = (-1, *(1,) * (x.ndim - 2))
         values = x.astype(wide, order="C")

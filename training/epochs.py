@@ -1,4 +1,4 @@
-"""What a run records after each epoch."""
+"""The metrics of a run after each epoch."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _BLOCK = 256
 
 @dataclass(frozen=True)
 class Epoch:
-    """Metrics after an epoch; losses in nats, accuracies as shares, the angle in degrees.
+    """Metrics after an epoch; losses in nats, accuracies as fractions, the angle in degrees.
 
-    `threshold` is G, what AltSDP has accumulated so far. Losses are means over the full sets without augmentation.
+    `threshold` is G, AltSDP's accumulated threshold. Losses are means over the full sets without augmentation.
     """
 
     epoch: int
@@ -39,7 +39,7 @@ class Epoch:
     layers: tuple[LayerSparsity, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; an angle that does not exist (all groups zero) is None, since JSON has no NaN."""
+        """JSON values; an undefined angle (all groups zero) is None, since JSON has no NaN."""
         return asdict(self) | {"angle": None if math.isnan(self.angle) else self.angle}
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Files that are replaced whole or not at all."""
+"""Atomic file writes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write beside the target, flush to the disk, then rename: a kill at any moment leaves the old or the new file."""
+    """Write to a temporary file, flush to the disk, then rename: a kill leaves the old or the new file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

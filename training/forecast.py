@@ -1,4 +1,4 @@
-"""What a run's thresholds can do, said before it starts: the trap of AltSDP is a c that prunes nothing."""
+"""A forecast of the accumulated threshold of a run, to warn about a c that prunes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from valleyscope.training.settings import Training
 
 @dataclass(frozen=True)
 class Forecast:
-    """G that the schedule will reach, beside the initial norms of the groups."""
+    """The final G of the schedule, and the initial norms of the groups."""
 
     c: float
     reach: float
@@ -38,7 +38,7 @@ class Forecast:
 
 
 def forecast(groups: Sequence[ParameterGroup], settings: Training, steps: int) -> Forecast | None:
-    """The forecast of a run with `steps` steps an epoch; None for SGD or where nothing is prunable."""
+    """The forecast of a run with `steps` steps an epoch; None for SGD or if nothing is prunable."""
     layers = list(prunable(groups))
     if settings.optimizer == "sgd" or not layers:
         return None

@@ -1,7 +1,7 @@
 """Partitions of a network's weights into groups: filters, kernels, vectors or elements.
 
-A partition is a list of torch-style parameter groups, one a layer, whose tensors share an output index (weight, bias,
-BatchNorm γ and β), and a last one of all that is never thresholded. Torch's own optimisers take it as well.
+A partition is a list of torch-style parameter groups, one per layer, whose tensors share an output index (weight,
+bias, BatchNorm γ and β), and a last one of everything that is never thresholded. Torch's optimisers accept it as well.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ def partition(
     """Split the parameters of a network into prunable layers and the rest.
 
     - `filter`: an output filter of a convolution, a row of a linear layer; with `bias`, its bias and the γ and β of the
-      BatchNorm that follows are in the group, so that a zero group computes exactly nothing;
+      BatchNorm that follows are in the group, so that the output of a zero group is exactly zero;
     - `kernel`: each 2-D kernel of a convolution; `vector`: each row of a kernel; in both, a linear layer keeps its rows
       (it has no kernels, and a row is a vector), with the bias as above;
     - `element`: each weight by itself (unstructured).
 
-    Biases and BatchNorm parameters are never thresholded alone: where they share no group with weights they are in
-    the rest, like the output layer (`skip_output`).
+    Biases and BatchNorm parameters are never thresholded alone: without weights in their group they are in the rest,
+    like the output layer (`skip_output`).
 
     >>> [group["name"] for group in partition(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2)))]
     ['0', 'rest']
     """
     if structure not in get_args(Structure):
         raise ValueError(f"structure={structure!r} is unknown: use one of {', '.join(get_args(Structure))}")
-    layers, norms, output = _survey(model)
+    layers, norms, output = _find_layers(model)
     groups: list[ParameterGroup] = []
-    taken: set[Tensor] = set()
+    assigned: set[Tensor] = set()
     for name, layer in layers.items():
-        if (skip_output and name == output) or layer.weight in taken:
+        if (skip_output and name == output) or layer.weight in assigned:
             continue
         level = "filter" if isinstance(layer, nn.Linear) and structure in ("kernel", "vector") else structure
         members: list[Tensor] = [layer.weight]
         if bias and level == "filter":
             companions = [layer.bias, *(p for norm in norms.get(name, ()) for p in (norm.weight, norm.bias))]
-            members += [p for p in companions if isinstance(p, Tensor) and p not in taken]
-        taken.update(members)
+            members += [p for p in companions if isinstance(p, Tensor) and p not in assigned]
+        assigned.update(members)
         groups.append({"params": members, "name": name, "structure": level})
-    rest = [parameter for parameter in model.parameters() if parameter not in taken]
+    rest = [parameter for parameter in model.parameters() if parameter not in assigned]
     if rest:
         groups.append({"params": rest, "name": "rest", "structure": None})
     return groups
@@ -81,12 +81,12 @@ def prunable(groups: Sequence[ParameterGroup]) -> Iterator[ParameterGroup]:
     return (group for group in groups if group["structure"] is not None)
 
 
-def _survey(model: nn.Module) -> tuple[dict[str, Layer], dict[str, list[nn.Module]], str | None]:
-    """Layers by name, the BatchNorms that only they feed, and the name of the output layer."""
+def _find_layers(model: nn.Module) -> tuple[dict[str, Layer], dict[str, list[nn.Module]], str | None]:
+    """Layers by name, the BatchNorms after each, and the name of the output layer."""
     try:
         graph = fx.Tracer().trace(model)
-    except Exception:  # tracing runs the user's forward on symbols: anything may go wrong, and then order must do
-        return _survey_by_order(model)
+    except Exception:  # tracing runs custom code on symbols, which may raise anything
+        return _find_layers_by_order(model)
     modules = dict(model.named_modules())
     calls = [node for node in graph.nodes if node.op == "call_module"]
     layers = {name: module for name, module in modules.items() if isinstance(module, _LAYERS)}
@@ -96,13 +96,13 @@ def _survey(model: nn.Module) -> tuple[dict[str, Layer], dict[str, list[nn.Modul
         module = modules[str(node.target)]
         if isinstance(module, _LAYERS):
             output = str(node.target)
-        if isinstance(module, _NORMS) and (source := _source(node, modules)) in layers:
+        if isinstance(module, _NORMS) and (source := _input_layer(node, modules)) in layers:
             norms.setdefault(source, []).append(module)
     return layers, norms, output
 
 
-def _source(node: fx.Node, modules: Mapping[str, nn.Module]) -> str:
-    """Name of the module whose output a node takes, looking through what changes nothing in evaluation."""
+def _input_layer(node: fx.Node, modules: Mapping[str, nn.Module]) -> str:
+    """Name of the module whose output a node uses, skipping modules that do nothing in evaluation."""
     while node.args and isinstance(node.args[0], fx.Node):
         node = node.args[0]
         if not isinstance(modules.get(str(node.target)), _TRANSPARENT):
@@ -110,8 +110,8 @@ def _source(node: fx.Node, modules: Mapping[str, nn.Module]) -> str:
     return ""
 
 
-def _survey_by_order(model: nn.Module) -> tuple[dict[str, Layer], dict[str, list[nn.Module]], str | None]:
-    """The same from the order of registration; a BatchNorm counts where it follows inside one nn.Sequential."""
+def _find_layers_by_order(model: nn.Module) -> tuple[dict[str, Layer], dict[str, list[nn.Module]], str | None]:
+    """The same from the order of registration; a BatchNorm must follow its layer in one nn.Sequential."""
     layers = {name: module for name, module in model.named_modules() if isinstance(module, _LAYERS)}
     names = {module: name for name, module in layers.items()}
     norms: dict[str, list[nn.Module]] = {}

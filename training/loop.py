@@ -1,4 +1,4 @@
-"""The training loop: seeded, resumable to the bit, watched and cancellable."""
+"""The training loop: seeded, resumable bit by bit, with progress and cancellation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class Cancelled(Exception):
-    """The run was asked to stop; its state is saved where it has a directory."""
+    """The run was cancelled; its state is saved if it has a directory."""
 
 
 class Diverged(ArithmeticError):
@@ -41,7 +40,7 @@ class Diverged(ArithmeticError):
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands; `record` is there once an epoch is complete, `forecast` once at the start."""
+    """The progress of a run; `record` is set when an epoch is complete, `forecast` at the start."""
 
     epoch: int
     epochs: int
@@ -59,7 +58,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained network with the record of every epoch."""
+    """A trained network with the metrics of every epoch."""
 
     model: nn.Module
     settings: Training
@@ -86,8 +85,8 @@ def train(
     """Train a network in place by SGD or AltSDP.
 
     Settings come as a `Training` or as its fields: `train(model, data, optimizer="altsdp", target=1.6)`. With a
-    `directory` the state is saved there every `save_every` seconds and after each epoch, and a run that was killed at
-    any moment goes on from there to weights that are, on the CPU, bit-equal to those of an undisturbed run.
+    `directory` the state is saved there every `save_every` seconds and after each epoch, and a killed run resumes from
+    there; on the CPU its weights are bit-equal to those of an uninterrupted run.
     """
     if settings is not None and fields:
         raise ValueError(f"give settings or single fields ({', '.join(fields)}), not both")
@@ -97,9 +96,11 @@ def train(
     run.report = progress or (lambda _: None)
     run.report_every = report_every
     run.cancelled = cancelled or (lambda: False)
-    with _own_randomness(data.x_train.device):
+    device = data.x_train.device
+    # Dropout draws from torch's global generators, which are restored afterwards.
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         run.resume()
-        return run.finish()
+        return run.train()
 
 
 class _Run:
@@ -118,7 +119,7 @@ class _Run:
         self.save_every = save_every
         self.steps = steps_an_epoch(len(data.x_train), settings.batch_size)
         self.augment = data.augmented if settings.augment is None else settings.augment
-        if data.x_train.dim() == 4 and _in_channels_last(model, data.x_train[:2]):
+        if data.x_train.dim() == 4 and _use_channels_last(model, data.x_train[:2]):
             data = replace(
                 data,
                 x_train=data.x_train.contiguous(memory_format=torch.channels_last),
@@ -146,16 +147,16 @@ class _Run:
         self.epoch, self.step = state.epoch, state.step
         self.epochs, self.seconds = list(state.epochs), state.seconds
 
-    def finish(self) -> Trained:
+    def train(self) -> Trained:
         if self.forecast is not None:
             log.log(logging.INFO if self.forecast.prunes else logging.WARNING, "%s", self.forecast)
         self.report(self._progress(math.nan, forecast=self.forecast))
         while self.epoch < self.settings.epochs:
-            self._epoch()
+            self._run_epoch()
         return Trained(self.model, self.settings, tuple(self.epochs), self.forecast)
 
-    def _epoch(self) -> None:
-        """The rest of the current epoch."""
+    def _run_epoch(self) -> None:
+        """Train the rest of the current epoch."""
         learning_rate = self.settings.lr * self.settings.schedule.factor(self.epoch, self.settings.epochs)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
@@ -165,12 +166,12 @@ class _Run:
             if self.cancelled():
                 self._save()
                 raise Cancelled(f"cancelled in epoch {self.epoch + 1}, step {self.step + 1}")
-            loss = self._descend(order)
-            self._watch(loss, learning_rate)
-        self._close(learning_rate)
+            loss = self._train_batch(order)
+            self._report_and_save(loss, learning_rate)
+        self._end_epoch(learning_rate)
 
-    def _descend(self, order: Tensor) -> float:
-        """One step on the next batch; the loss is that of the batch before the step."""
+    def _train_batch(self, order: Tensor) -> float:
+        """One step on the next batch; returns its loss before the step."""
         size = self.settings.batch_size
         batch = order[self.step * size : (self.step + 1) * size]
         x, y = self.data.x_train[batch], self.data.y_train[batch]
@@ -182,13 +183,13 @@ class _Run:
         loss = cross_entropy(self.model(x), y)
         value = loss.item()
         if not math.isfinite(value):
-            self._diverge(f"the loss of step {self.step + 1} is {value}")
+            self._raise_diverged(f"the loss of step {self.step + 1} is {value}")
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         self.step += 1
         return value
 
-    def _watch(self, loss: float, learning_rate: float) -> None:
+    def _report_and_save(self, loss: float, learning_rate: float) -> None:
         now = time.monotonic()
         if now - self.reported >= self.report_every:
             self.reported = now
@@ -196,8 +197,8 @@ class _Run:
         if now - self.saved >= self.save_every and self.step < self.steps:
             self._save()
 
-    def _close(self, learning_rate: float) -> None:
-        """Measure and save a complete epoch."""
+    def _end_epoch(self, learning_rate: float) -> None:
+        """Measure and save the completed epoch."""
         record = measure(
             self.model,
             self.groups,
@@ -208,18 +209,18 @@ class _Run:
             seconds=self._elapsed(),
         )
         if not math.isfinite(record.train_loss):
-            self._diverge(f"the training loss after the epoch is {record.train_loss}")
+            self._raise_diverged(f"the training loss after the epoch is {record.train_loss}")
         self.epochs.append(record)
         self.epoch, self.step = self.epoch + 1, 0
-        self._keep_snapshot()
+        self._save_snapshot()
         self._save()
         self.report(self._progress(record.train_loss, learning_rate, record=record))
 
-    def _keep_snapshot(self) -> None:
-        if self.directory is not None and self.settings.keeps(self.epoch):
+    def _save_snapshot(self) -> None:
+        if self.directory is not None and self.settings.keeps_snapshot_of(self.epoch):
             save_checkpoint(self.directory / f"snapshot-{self.epoch:06d}.safetensors", self.model)
 
-    def _diverge(self, what: str) -> None:
+    def _raise_diverged(self, what: str) -> None:
         kept = ""
         state = None if self.directory is None else load_state(self.directory, self.identity)
         if self.directory is not None and state is not None:
@@ -274,10 +275,10 @@ def _optimizer(groups: list[ParameterGroup], settings: Training, steps: int) -> 
     )
 
 
-def _in_channels_last(model: nn.Module, x: Tensor) -> bool:
-    """Bring a network of images into the memory order in which convolution and pooling are fastest, if it can be.
+def _use_channels_last(model: nn.Module, x: Tensor) -> bool:
+    """Put a network into channels-last order, in which convolution and pooling are fastest; returns whether it works.
 
-    Results are equal up to rounding. A network that calls `view` on images needs the order that it was written for.
+    Results are equal up to rounding. A network that calls `view` on images may need contiguous order.
     """
     training = model.training
     model.to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
@@ -293,17 +294,10 @@ def _in_channels_last(model: nn.Module, x: Tensor) -> bool:
 
 
 def _seed(seed: int, index: int, *, stream: int) -> int:
-    """A seed for one purpose of a run, independent of all others."""
+    """A seed for one purpose (`stream`) of a run, independent of all others."""
     return int(np.random.SeedSequence((seed, stream, index)).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 def permutation(samples: int, seed: int, epoch: int) -> Tensor:
     """The order in which an epoch sees the samples."""
     return torch.randperm(samples, generator=torch.Generator().manual_seed(_seed(seed, epoch, stream=0)))
-
-
-@contextmanager
-def _own_randomness(device: torch.device):  # type: ignore[no-untyped-def]
-    """Dropout draws from torch's global generator: give the run its own, and the caller's back afterwards."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        yield

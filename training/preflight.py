@@ -1,4 +1,4 @@
-"""Refuses what cannot be trained, before any work starts."""
+"""Checks before a run starts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
 def check_run(model: nn.Module, data: Dataset, settings: Training) -> None:
-    """Refuse what cannot be trained before any work starts."""
+    """Raise a ValueError if model, data and settings do not fit together."""
     samples = len(data.x_train)
     if settings.batch_size > samples:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Learning-rate schedules: the factor on the base rate at each epoch, the first epoch being 0."""
+"""Learning-rate schedules: the factor on the base rate at each epoch, counted from 0."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Constant(BaseModel):
 
 
 class Halving(BaseModel):
-    """Half the rate after every so many epochs (the paper's MNIST experiments: every 30)."""
+    """Half the rate every `every` epochs (the paper's MNIST experiments: 30)."""
 
     model_config = _STRICT
     kind: Literal["halving"] = "halving"

@@ -1,4 +1,4 @@
-"""What a training run is told: one frozen, validated description, also part of an experiment's spec."""
+"""The validated settings of a training run, also part of an experiment's spec."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Training(BaseModel):
     order_seed: int | None = Field(None, ge=0, le=LARGEST_SEED, description="seed of the batch order, if not seed")
     augment_seed: int | None = Field(None, ge=0, le=LARGEST_SEED, description="seed of the augmentation, if not seed")
     augment: bool | None = Field(None, description="random crops and flips; by default for CIFAR only")
-    snapshots: int = Field(0, ge=0, le=100_000, description="keep the weights every so many epochs; 0 for never")
+    snapshots: int = Field(0, ge=0, le=100_000, description="epochs between kept snapshots of the weights; 0 for none")
 
     @model_validator(mode="after")
-    def _one_scale(self) -> Training:
+    def _not_both_c_and_target(self) -> Training:
         if self.c is not None and self.target is not None:
             raise ValueError(f"c={self.c} and target={self.target}: give one of the two, target determines c")
         return self
@@ -61,17 +61,17 @@ class Training(BaseModel):
     def augmentation(self) -> int:
         return self.seed if self.augment_seed is None else self.augment_seed
 
-    def keeps(self, epoch: int) -> bool:
-        """Whether the weights after an epoch are kept; the last ones always are, those before the first never."""
+    def keeps_snapshot_of(self, epoch: int) -> bool:
+        """Whether a snapshot is kept after this epoch (counted from 1); always after the last one."""
         return self.snapshots > 0 and (epoch % self.snapshots == 0 or epoch == self.epochs)
 
     @property
-    def kept(self) -> int:
-        """How many snapshots the run keeps."""
+    def snapshot_count(self) -> int:
+        """Number of snapshots of the run."""
         return -(-self.epochs // self.snapshots) if self.snapshots else 0
 
     def rates(self, steps: int) -> npt.NDArray[np.float64]:
-        """Learning rates of all steps, with `steps` of them an epoch."""
+        """Learning rates of all steps, with `steps` steps per epoch."""
         return step_rates(self.schedule, self.lr, self.epochs, steps)
 
     def scale(self, steps: int) -> float:
@@ -83,12 +83,12 @@ class Training(BaseModel):
         return 1e-6 if self.c is None else self.c
 
     def reach(self, steps: int) -> float:
-        """G that the run accumulates to, with `steps` steps an epoch."""
+        """The final G of the run, with `steps` steps per epoch."""
         return accumulated_threshold(
             self.rates(steps), self.scale(steps), self.mu, mode=self.mode, momentum=self.momentum
         )
 
 
 def steps_an_epoch(samples: int, batch_size: int) -> int:
-    """Batches in one pass, the last one possibly smaller."""
+    """Batches in one epoch, the last one possibly smaller."""
     return -(-samples // batch_size)

@@ -1,4 +1,4 @@
-"""Where the named data sets come from: their files, their folder, their normalisation. Free of torch."""
+"""The named data sets: their files, folder and normalisation. Imports no torch."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ _IDX_FILES = (
 
 
 REMEDY = "delete it and load the data set again, or put the original file in its place"
-"""What to do about a damaged file, the end of every message about one."""
+"""The end of every message about a damaged file."""
 
 
 class MissingData(FileNotFoundError):
-    """Files of a data set are not there and could not be downloaded."""
+    """Files of a data set are missing and could not be downloaded."""
 
 
 class CorruptData(ValueError):
-    """A file of a data set is damaged, or is not what its name says."""
+    """A file of a data set is damaged, or has unexpected content."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A data set that has a name here.
+    """A named data set.
 
     `folder` and `files` follow torchvision's layout under the data root. `archive` is the packed form in which the
-    files are published: one tar archive in the root, or, when it is empty, each file with `.gz` after its name. Either
-    form is read. `white` is the largest value of a pixel; `mean` and `std` are those of the training pixels divided
+    files are published: one tar archive in the root, or, when it is empty, each file with `.gz` after its name. Both
+    forms are read. `white` is the largest value of a pixel; `mean` and `std` are those of the training pixels divided
     by it.
     """
 
@@ -50,7 +50,7 @@ class Source:
     augmented: bool = False
 
     def missing_files(self, root: Path) -> tuple[str, ...]:
-        """List the files that have to be put under `root`, each relative to it; empty when all are there."""
+        """The files missing under `root`, relative to it."""
         if self.archive:
             unpacked = all((root / self.folder / name).is_file() for name in self.files)
             return () if unpacked or (root / self.archive).is_file() else (self.archive,)
@@ -123,7 +123,7 @@ SOURCES = {
 
 
 def data_root(root: str | os.PathLike[str] | None = None) -> Path:
-    """Return the folder of the data sets: `root`, else VALLEY_DATA, else a folder of the user's cache."""
+    """Return the folder of the data sets: `root`, else VALLEY_DATA, else a folder in the user's cache."""
     chosen = root or os.environ.get("VALLEY_DATA")
     if chosen:
         return Path(chosen).expanduser()

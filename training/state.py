@@ -1,4 +1,4 @@
-"""The state of a training run on disk, from which a killed run goes on as if nothing had happened."""
+"""The saved state of a training run, from which a killed run resumes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ STATE_FILE = "training-state.pt"
 
 
 class WrongState(ValueError):
-    """A saved state that belongs to another run, or cannot be read."""
+    """A saved state belongs to another run, or cannot be read."""
 
 
 @dataclass(frozen=True)
 class State:
-    """Where a run stands: `step` batches into `epoch` (both counted from 0), with all that the next step needs."""
+    """The state of a run after `step` batches of `epoch` (both counted from 0)."""
 
     epoch: int
     step: int
@@ -39,7 +39,7 @@ class State:
 
 
 def identity(model: nn.Module, data: Dataset, settings: Training) -> str:
-    """A fingerprint of all that determines a run: settings, data and architecture."""
+    """A fingerprint of settings, data and architecture."""
     shapes = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
     text = json.dumps([settings.model_dump(mode="json"), data.fingerprint, shapes], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -53,7 +53,7 @@ def save_state(directory: Path, run: str, state: State) -> None:
 
 
 def load_state(directory: Path, run: str) -> State | None:
-    """The saved state of this run, None where there is none yet."""
+    """The saved state of this run; None if there is none."""
     path = directory / STATE_FILE
     if not path.exists():
         return None

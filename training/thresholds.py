@@ -14,7 +14,7 @@ MODES: tuple[Mode, ...] = ("prox", "dual", "cumulative")
 
 
 def effective_rate(lr: float, momentum: float) -> float:
-    """γ/(1-β): momentum lengthens the steps by that factor, so the thresholds must grow with it."""
+    """γ/(1-β): momentum lengthens the steps by that factor, and the thresholds grow with it."""
     return lr / (1.0 - momentum)
 
 
@@ -30,7 +30,7 @@ def threshold(n: int, rate: float, c: float, mu: float) -> float:
 def dual_increment(n: int, rate: float, c: float, mu: float) -> float:
     """c γ^(μ+1/2) (n^μ - (n-1)^μ), what step n adds in `dual`: at constant γ the sum is g(n, γ) itself.
 
-    At n = 1 the increment is g(1, γ), also for μ = 0, where n^μ would not tell step 0 from step 1.
+    At n = 1 the increment is g(1, γ), also for μ = 0, where 0^μ = 1^μ.
     """
     if n == 1:
         return threshold(1, rate, c, mu)
@@ -48,7 +48,7 @@ def accumulated_threshold(
     """G, the threshold that a run accumulates over the learning rates of all its steps.
 
     In `prox` and `cumulative` G = Σ g(n, γ_n); in `dual` it is the sum of the increments. A group whose norm
-    stays above G cannot be pruned, so G belongs beside the initial group norms.
+    stays above G cannot be pruned, so compare G with the initial group norms.
 
     >>> round(accumulated_threshold([0.1] * 100, c=1.0, mu=0.5, mode="dual"), 6)  # = g(100, 0.1)
     1.0

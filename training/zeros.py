@@ -1,4 +1,4 @@
-"""Counts exact zeros: the sparsity of a network, of its groups and of each layer."""
+"""Sparsity: exact zeros of a network, of its groups and of each layer."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def angle(groups: Sequence[ParameterGroup]) -> float:
     norms = [group_norms(group).double() for group in prunable(groups)]
     if not norms:
         return math.nan
-    every = torch.cat(norms)
-    kept = int(torch.count_nonzero(every))
+    all_norms = torch.cat(norms)
+    kept = int(torch.count_nonzero(all_norms))
     if kept == 0:
         return math.nan
-    cosine = float(every.sum() / (torch.linalg.vector_norm(every) * math.sqrt(kept)))
+    cosine = float(all_norms.sum() / (torch.linalg.vector_norm(all_norms) * math.sqrt(kept)))
     return math.degrees(math.acos(min(1.0, cosine)))
 
 

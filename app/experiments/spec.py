@@ -234,9 +234,9 @@ class Spec(BaseModel):
             yield InvalidField(path, name, f"{name!r} is a checkpoint, which has no training path")
             return
         run = self.minimum(name)
-        if run.kept < _FEWEST_SNAPSHOTS:
+        if (kept := run.snapshot_count) < _FEWEST_SNAPSHOTS:
             message = (
-                f"the training path of {name!r} would have {run.kept} of the {_FEWEST_SNAPSHOTS} points that a plane "
+                f"the training path of {name!r} would have {kept} of the {_FEWEST_SNAPSHOTS} points that a plane "
                 f"needs (epochs={run.epochs}, snapshots={run.snapshots}): train for more epochs, or keep more snapshots"
             )
             yield InvalidField(path, name, message)

@@ -54,7 +54,7 @@ class HomeIdentity:
         known, confirmed = self._known()
         found = self._store.identity()
         if not adopt:
-            self._refuse_strangers(known, confirmed, found)
+            self._check_no_unknown_weights(known, confirmed, found)
         elif found is None or found != known:
             log.warning("%s belongs to this database from now on", self._store.place)
         if known is None:
@@ -76,7 +76,7 @@ class HomeIdentity:
 
     def look(self) -> None:
         """Raise WrongHome where an API would not start; nothing is changed, and the tables need not be there."""
-        self._refuse_strangers(*self._known(), self._store.identity())
+        self._check_no_unknown_weights(*self._known(), self._store.identity())
 
     def check(self) -> None:
         """Raise WrongHome unless the files are those of the database; nothing is changed."""
@@ -104,7 +104,7 @@ class HomeIdentity:
                 self._asked = time.monotonic()
             return self._answer
 
-    def _refuse_strangers(self, known: str | None, confirmed: bool, found: str | None) -> None:
+    def _check_no_unknown_weights(self, known: str | None, confirmed: bool, found: str | None) -> None:
         if found is not None:
             if found != known:
                 raise WrongHome(self._words("is of another database"))

@@ -1,4 +1,4 @@
-"""The barrier of a path: how far the loss rises above the higher of its two ends; with a bootstrap interval."""
+"""The barrier of a path: how far the loss rises above its higher end, with a bootstrap interval."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Floats = NDArray[np.float64]
 
 _CLOSE = 1e-9
 CHUNK = 16
-"""Resamplings drawn at a time: their weights for 60000 samples take 4 MB."""
+"""Resamplings at once: their weights for 60000 samples take 4 MB."""
 
 
 def barrier(losses: ArrayLike) -> float:
-    """Largest loss along a path minus the larger of its two ends: 0 when no inner point lies above both.
+    """Largest loss along a path minus the larger of its two ends; 0 if no inner point is above both.
 
     >>> barrier([0.0, 0.75, 0.25])
     0.5
@@ -34,7 +34,7 @@ def barrier(losses: ArrayLike) -> float:
 
 
 def path_barrier(path: PathRecord, split: str) -> float | None:
-    """The barrier between the two ends of a recorded path, t = 0 and t = 1; None where a loss is missing.
+    """The barrier of a recorded path between t = 0 and t = 1; None if a loss is missing.
 
     Paths of other tools may extend beyond the ends, or lack the network at one of them.
     """
@@ -47,7 +47,7 @@ def path_barrier(path: PathRecord, split: str) -> float | None:
 
 @dataclass(frozen=True)
 class Barrier:
-    """A barrier and the bounds of its bootstrap interval (``None`` where per-sample losses were not kept)."""
+    """A barrier and its bootstrap interval (None without per-sample losses)."""
 
     value: float
     low: float | None = None
@@ -65,8 +65,8 @@ def bootstrap_barriers(
 ) -> list[Barrier]:
     """Barriers of several paths from per-sample losses (points, samples), with percentile intervals over samples.
 
-    Every resampling draws one set of samples with replacement and uses it at all points of all paths: what makes a
-    sample hard is common to them and cancels in the difference. The interval is widened to contain the estimate.
+    Every resampling draws one set of samples with replacement and uses it at all points of all paths, so the
+    difficulty of samples cancels in the differences. The interval is widened to contain the estimate.
     """
     sizes = {path.shape[1] for path in paths}
     if len(sizes) != 1:
@@ -75,7 +75,7 @@ def bootstrap_barriers(
     ends = np.cumsum([0] + [len(path) for path in paths])
     infinite = np.isposinf(stacked)
     overflowing = np.flatnonzero(infinite.any(axis=1))
-    # Zero times infinity is NaN: infinite losses are counted apart and put back where a resampling holds one.
+    # Zero times infinity is NaN: infinite losses are counted separately.
     finite = np.where(infinite, np.float32(0), stacked).T if len(overflowing) else stacked.T
     marks = infinite[overflowing].T.astype(np.float32)
     drawn: list[list[Floats]] = [[] for _ in paths]
@@ -92,7 +92,7 @@ def bootstrap_barriers(
 
 
 def _barriers(losses: Floats) -> Floats:
-    """Barriers of several paths given as rows. Where the higher end is infinite, nothing rises above it: 0."""
+    """Barriers of several paths given as rows; 0 where the higher end is infinite."""
     higher = np.maximum(losses[:, 0], losses[:, -1])
     top = losses.max(axis=1)
     above: Floats = np.zeros_like(top)
@@ -101,7 +101,7 @@ def _barriers(losses: Floats) -> Floats:
 
 
 def _resampling_weights(samples: int, resamples: int, seed: int) -> Iterator[NDArray[np.float32]]:
-    """How often each sample was drawn, over their number: rows of multinomial weights, chunk by chunk."""
+    """Rows of multinomial weights (draws of each sample / samples), chunk by chunk."""
     generator = np.random.default_rng(seed)
     for begin in range(0, resamples, CHUNK):
         rows = min(CHUNK, resamples - begin)
@@ -111,7 +111,7 @@ def _resampling_weights(samples: int, resamples: int, seed: int) -> Iterator[NDA
 
 
 def _interval(value: float, drawn: Floats, level: float) -> Barrier:
-    # Neighbouring order statistics outwards: interpolating between a number and infinity gives NaN.
+    # The outer order statistics: interpolating between a number and infinity gives NaN.
     low = float(np.quantile(drawn, (1 - level) / 2, method="lower"))
     high = float(np.quantile(drawn, (1 + level) / 2, method="higher"))
     return Barrier(value, min(low, value), max(high, value))

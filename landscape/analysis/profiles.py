@@ -1,4 +1,4 @@
-"""Loss and error along a path through weight space, and the numbers that sum them up."""
+"""Loss and error along a path through weight space, and their summaries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import nn
 from valleyscope.landscape.analysis.barriers import barrier
 from valleyscope.landscape.cancellation import CancelCheck
 from valleyscope.landscape.evaluation.accumulators import Values
-from valleyscope.landscape.evaluation.evaluator import BatchNorm, Evaluator, Progress
+from valleyscope.landscape.evaluation.evaluator import BatchNorm, Evaluator, Progress, evaluator_for
 from valleyscope.landscape.evaluation.splits import Data
 from valleyscope.landscape.geometry.curves import Curve, line
 from valleyscope.landscape.geometry.vectors import dimension
@@ -35,7 +35,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class PathSummary:
-    """Loss and error along a path in numbers, and the barrier of the loss."""
+    """Summaries of loss and error along a path, and the barrier of the loss."""
 
     loss: Summary
     error: Summary
@@ -46,8 +46,8 @@ class PathSummary:
 class Profile:
     """Values at points of a path: ``t``, ``arc`` (length from the start in weight space), and loss and error by split.
 
-    ``profile["train"].loss`` and ``.error`` have one value a point, ``.samples`` the loss of every sample (points,
-    samples) where it was asked for.
+    ``profile["train"].loss`` and ``.error`` have one value per point, ``.samples`` the loss of every sample (points,
+    samples) if requested.
     """
 
     kind: str
@@ -90,8 +90,8 @@ def along(
 ) -> Profile:
     """Loss and error at equally spaced t along a curve or line, over all samples of every split.
 
-    ``data`` maps names of splits to (x, y), or is one pair, then called ``train``. An ``evaluator`` that holds the data
-    already may be given instead. ``samples`` keeps every sample's loss, which the verdict's intervals need.
+    ``data`` maps splits to (x, y), or is one pair, the split ``train``; or give an ``evaluator`` that has the data.
+    ``samples`` keeps every sample's loss, which the intervals of the verdict need.
     """
     if points < 3:
         raise ValueError(f"points is {points}; a profile needs its two ends and at least one point between them")
@@ -99,12 +99,9 @@ def along(
     if path.points.shape[1] != size:
         raise ValueError(
             f"the path has points of {path.points.shape[1]} weights, but {type(model).__name__} has {size}: "
-            "it belongs to another network"
+            "use the network of the path"
         )
-    if evaluator is None:
-        if data is None:
-            raise ValueError("data is missing: give (x, y), a mapping of splits to (x, y), or an evaluator")
-        evaluator = Evaluator(model, data, batch_norm=batch_norm)
+    evaluator = evaluator_for(model, data, evaluator, batch_norm)
     t = np.linspace(0.0, 1.0, points)
     splits = evaluator.at(path.points, path.coefficients(t), samples=samples, progress=progress, cancelled=cancelled)
     return Profile(kind=path.kind, t=t, arc=path.arc(t), splits=splits)

@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from valleyscope.landscape.cancellation import CancelCheck, stop_if
-from valleyscope.landscape.evaluation.evaluator import BatchNorm, Evaluator, Progress
+from valleyscope.landscape.cancellation import CancelCheck, raise_if_cancelled
+from valleyscope.landscape.evaluation.evaluator import BatchNorm, Evaluator, Progress, evaluator_for
 from valleyscope.landscape.evaluation.splits import Data
 from valleyscope.landscape.geometry.random_directions import filter_normalised
 from valleyscope.landscape.geometry.vectors import Weights, as_vector
@@ -47,7 +47,7 @@ class Sharpness:
         return float(self.rises.max())
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; a rise that is not finite is null."""
+        """JSON values; a number that is not finite is null."""
         return {
             "radius": self.radius,
             "rise": self.rise if math.isfinite(self.rise) else None,
@@ -76,26 +76,25 @@ def sharpness(
 ) -> Sharpness:
     """Rise of the loss of one split around a minimum, in seeded filter-normalised random directions of both signs.
 
-    ``radius`` is relative: the step along a direction is that share of every filter's norm. Equal seeds draw equal
-    directions, up to that scale, for every minimum of a network. ``progress`` gets directions done and in all.
+    ``radius`` is relative: the step along a direction is that share of every filter's norm. Equal seeds give equal
+    directions, up to that scale, for every minimum of a network. ``progress`` gets directions done and their number.
     """
     if not (math.isfinite(radius) and radius > 0):
-        raise ValueError(f"radius is {radius}; it is a share of the filters' norms, a finite number above 0")
+        raise ValueError(f"radius is {radius}; give a share of the filters' norms, a finite number above 0")
     if directions < 1:
         raise ValueError(f"directions is {directions}; give 1 or more")
     centre = as_vector(model, weights)
-    if evaluator is None:
-        if data is None:
-            raise ValueError("data is missing: give (x, y), a mapping of splits to (x, y), or an evaluator")
+    if evaluator is None and data is not None:
         given = data if isinstance(data, Mapping) else {split: data}
         if split not in given:
             raise ValueError(f"split is {split!r}; the data has {', '.join(map(repr, given))}")
-        evaluator = Evaluator(model, {split: given[split]} if split == "train" else given, batch_norm=batch_norm)
+        data = {split: given[split]} if split == "train" else given
+    evaluator = evaluator_for(model, data, evaluator, batch_norm)
     generator = torch.Generator().manual_seed(seed)
     both_signs = np.array([[1.0, 0.0], [1.0, radius], [1.0, -radius]])
     losses: list[NDArray[np.float64]] = []
     for index in range(directions):
-        stop_if(cancelled)
+        raise_if_cancelled(cancelled)
         direction = filter_normalised(model, centre, generator, biases=biases).to(centre)
         basis = torch.stack([centre, direction])
         # The centre is evaluated once, with the first direction.

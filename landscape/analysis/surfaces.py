@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from valleyscope.landscape.cancellation import CancelCheck
 from valleyscope.landscape.evaluation.accumulators import Values
-from valleyscope.landscape.evaluation.evaluator import BatchNorm, Evaluator, Progress
+from valleyscope.landscape.evaluation.evaluator import BatchNorm, Evaluator, Progress, evaluator_for
 from valleyscope.landscape.evaluation.splits import Data
 from valleyscope.landscape.geometry.grid_axes import SMALLEST_RESOLUTION
 from valleyscope.landscape.geometry.planes import Coordinates, Plane
@@ -21,7 +22,7 @@ from valleyscope.landscape.storage.records import Grid
 Floats = NDArray[np.float64]
 
 LARGEST_RESOLUTION = 401
-"""Grid points along an axis that ``surface`` accepts unless told otherwise: 160 801 points in all."""
+"""Default limit of grid points along an axis: 160 801 points in all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,21 +63,18 @@ def surface(
     """Mean cross-entropy and error rate at every point of a plane's grid, over all samples of every split.
 
     The grid lines are those of ``plane.axes(resolution, margin=..., range=...)``, or ``x`` and ``y`` where given.
-    ``data`` maps names of splits to (x, y); an ``evaluator`` that holds the data already may be given instead. Values
-    do not depend on ``tile_size``, the number of points that are computed together (default: all).
+    ``data`` maps splits to (x, y); or give an ``evaluator`` that has the data. Values do not depend on ``tile_size``,
+    the number of points that are computed together (default: all).
     """
     columns, rows = _axes(plane, resolution, x, y, range, margin, largest_resolution)
-    if evaluator is None:
-        if data is None:
-            raise ValueError("data is missing: give (x, y), a mapping of splits to (x, y), or an evaluator")
-        evaluator = Evaluator(model, data, batch_norm=batch_norm)
+    evaluator = evaluator_for(model, data, evaluator, batch_norm)
     names = list(evaluator.splits if splits is None else splits)
     shape = (len(rows), len(columns))
     grids = {name: Grid(np.full(shape, np.nan), np.full(shape, np.nan)) for name in names}
     points = len(rows) * len(columns)
     basis, done = plane.basis, 0
     for tile in tiles(*shape, tile_size or points):
-        share = None if progress is None else _Share(progress, done, len(tile), points)
+        share = None if progress is None else partial(_report_tile, progress, done, len(tile), points)
         found = evaluate_tile(evaluator, basis, columns, rows, tile, splits=names, progress=share, cancelled=cancelled)
         for name, values in found.items():
             grids[name].loss[tile.rows, tile.columns] = values.loss
@@ -102,17 +100,9 @@ def evaluate_tile(
     return evaluator.at(basis, coefficients, splits=splits, progress=progress, cancelled=cancelled)
 
 
-class _Share:
-    """Progress of a tile as progress of the surface, in points."""
-
-    def __init__(self, progress: Progress, before: int, points: int, total: int) -> None:
-        self._progress = progress
-        self._before = before
-        self._points = points
-        self._total = total
-
-    def __call__(self, done: int, whole: int) -> object:
-        return self._progress(self._before + self._points * done // whole, self._total)
+def _report_tile(progress: Progress, before: int, points: int, total: int, done: int, whole: int) -> object:
+    """Report progress of a tile as progress of the surface, in points."""
+    return progress(before + points * done // whole, total)
 
 
 def _axes(
@@ -124,9 +114,9 @@ def _axes(
     margin: float,
     largest: int,
 ) -> tuple[Floats, Floats]:
-    """Grid lines from what was given, refused where they are too few, too many or not finite."""
+    """The grid lines, checked: not too few, not too many, finite."""
     if (x is None) != (y is None):
-        raise ValueError("only one of x and y is given; give the grid lines of both axes, or of none")
+        raise ValueError("only one of x and y is given; give the grid lines of both axes or of neither")
     if x is None or y is None:
         sides = resolution if isinstance(resolution, tuple | list) else (resolution,)
         if any(isinstance(side, int) and side > largest for side in sides):

@@ -1,7 +1,7 @@
 """The verdict: do two minima lie in one basin, are they joined by a curve only, or are they separate?
 
-What tells one basin from two is the straight line between them, beside the line to a control minimum. A flat curve
-alone proves little: unrelated minima are joined by one, too (Garipov et al. 2018).
+The straight line between them, compared with the line to a control minimum, tells one basin from two. A flat curve
+proves little: unrelated minima are joined by one, too (Garipov et al. 2018).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from valleyscope.landscape.analysis.barriers import Barrier, barrier, bootstrap_barriers
-from valleyscope.landscape.analysis.verdict_text import finding, guess, sentence
+from valleyscope.landscape.analysis.verdict_text import finding, guessing_note, sentence
 from valleyscope.landscape.evaluation.guessing_baseline import is_guessing
 
-__all__ = ["Barrier", "Control", "Course", "Spread", "Verdict", "VerdictKind", "barrier", "verdict"]
+__all__ = ["Barrier", "Control", "Spread", "Trend", "Verdict", "VerdictKind", "barrier", "verdict"]
 
 Floats = NDArray[np.floating]
 
 
 class VerdictKind(StrEnum):
-    """What the barriers say, at a stated tolerance."""
+    """The result at a given tolerance."""
 
     ONE_BASIN = "one basin"
     JOINED_BY_A_CURVE_ONLY = "joined by a curve only"
@@ -43,8 +43,8 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Course:
-    """How the loss goes along a path: its two ends, and whether it rises steadily from one to the other."""
+class Trend:
+    """The loss at both ends of a path, and whether it rises steadily from one to the other."""
 
     start: float
     end: float
@@ -53,7 +53,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Control:
-    """Barriers to an unrelated minimum: what the same measurement says about another basin."""
+    """Barriers to an unrelated minimum, for comparison."""
 
     name: str
     line: Barrier
@@ -62,16 +62,16 @@ class Control:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the numbers say about two minima, the numbers, and what a reader must know about them.
+    """The verdict on two minima with its numbers and notes.
 
-    ``guessers`` has the networks, with their loss, that are hardly better than ``guessing``, the loss of always
-    predicting the frequencies of the classes.
+    ``guessing_networks`` has the loss of each network that is hardly better than ``guessing``, the loss of always
+    predicting the class frequencies.
     """
 
     kind: VerdictKind
     between: tuple[str, str]
     line: Barrier
-    course: Course
+    trend: Trend
     curve: Barrier | None = None
     curve_name: str = "curve"
     control: Control | None = None
@@ -80,18 +80,18 @@ class Verdict:
     level: float = 0.95
     resamples: int = 1000
     guessing: float | None = None
-    guessers: Mapping[str, float] = field(default_factory=dict)
+    guessing_networks: Mapping[str, float] = field(default_factory=dict)
     test_error: Mapping[str, Spread] = field(default_factory=dict)
     sharpness: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
-        """The verdict for people, which claims no more than the numbers show."""
+        """The verdict as text."""
         return sentence(self)
 
     def to_json(self) -> dict[str, Any]:
-        """The verdict for machines: plain JSON values; what is not finite is null and explained in the notes."""
+        """The verdict as JSON values; a number that is not finite is null and explained in the notes."""
         content = {
             "kind": str(self.kind),
             "finding": finding(self),
@@ -145,9 +145,9 @@ def verdict(
     - one basin: the upper bound of the line's barrier is within the tolerance;
     - joined by a curve only: the line's lower bound is above it, the curve's upper bound within;
     - separate: the lower bounds of the line and, where there is one, of the curve are above it;
-    - undecided: the intervals reach to both sides of the tolerance, an end has no finite loss, or an end is hardly
-      better than guessing, as profiles can tell. Such an end is no minimum. One is enough: barriers are measured from
-      the higher end, and beside an end that guesses even a line through networks that know nothing is flat.
+    - undecided: an interval contains the tolerance, an end has an infinite loss, or an end is hardly better than
+      guessing (known for profiles). Such an end is not a minimum: barriers are measured from the higher end, so a line
+      to it is always flat.
 
     >>> hill = np.outer([0.0, 1.0, 0.0], np.ones(50))
     >>> str(verdict(hill).kind), str(verdict(0.01 * hill).kind)
@@ -161,15 +161,15 @@ def verdict(
     barriers, notes = _barriers(losses, level, resamples, seed)
     means = _means(losses["line"])
     names = (str(between[0]), str(between[1]))
-    guessing = _guessing(line, split)
+    guessing = _guessing_loss(line, split)
     ends = {names[0]: float(means[0]), names[1]: float(means[-1])}
     if control is not None:
         ends[control_name] = float(_means(losses["control"])[-1])
-    guessers = {name: loss for name, loss in ends.items() if is_guessing(loss, guessing, tolerance)}
+    guessing_networks = {name: loss for name, loss in ends.items() if is_guessing(loss, guessing, tolerance)}
     if not (math.isfinite(means[0]) and math.isfinite(means[-1])):
         notes.append("the loss at an end of the line is infinite: there is no minimum to compare with")
         kind = VerdictKind.UNDECIDED
-    elif not guessers.keys().isdisjoint(names):
+    elif not guessing_networks.keys().isdisjoint(names):
         kind = VerdictKind.UNDECIDED
     else:
         kind = _kind(barriers["line"], barriers.get("curve"), tolerance)
@@ -178,7 +178,7 @@ def verdict(
         kind=kind,
         between=names,
         line=barriers["line"],
-        course=_course(means, tolerance),
+        trend=_trend(means, tolerance),
         curve=barriers.get("curve"),
         curve_name=curve_name,
         control=None if control is None else Control(control_name, barriers["control"], barriers.get("control curve")),
@@ -187,7 +187,7 @@ def verdict(
         level=level,
         resamples=resamples,
         guessing=guessing,
-        guessers=guessers,
+        guessing_networks=guessing_networks,
         test_error={name: spread for name, path in paths.items() if (spread := _test_error(path)) is not None},
         sharpness={
             name: values.to_json() if hasattr(values, "to_json") else dict(values)
@@ -195,7 +195,7 @@ def verdict(
         },
         notes=tuple(notes),
     )
-    return replace(found, notes=(*notes, *(guess(found, name) for name in guessers)))
+    return replace(found, notes=(*notes, *(guessing_note(found, name) for name in guessing_networks)))
 
 
 def _kind(line: Barrier, curve: Barrier | None, tolerance: float) -> VerdictKind:
@@ -211,7 +211,7 @@ def _kind(line: Barrier, curve: Barrier | None, tolerance: float) -> VerdictKind
 def _barriers(
     losses: Mapping[str, Floats], level: float, resamples: int, seed: int
 ) -> tuple[dict[str, Barrier], list[str]]:
-    """The barrier of every path, with an interval where there are per-sample losses, and notes on the others."""
+    """The barrier of every path, with an interval if there are per-sample losses, and notes."""
     sampled = {name: values for name, values in losses.items() if values.ndim == 2}
     found = {name: Barrier(barrier(values)) for name, values in losses.items() if values.ndim == 1}
     if sampled:
@@ -231,7 +231,7 @@ def _barriers(
 
 
 def _losses(path: Any, split: str, name: str) -> Floats:
-    """Per-sample losses (points, samples) of a path, or its mean losses (points,) where there are no others."""
+    """Per-sample losses (points, samples) of a path, else its mean losses (points,)."""
     splits = getattr(path, "splits", None)
     if splits is not None:
         if split not in splits:
@@ -250,8 +250,8 @@ def _losses(path: Any, split: str, name: str) -> Floats:
     return values
 
 
-def _guessing(path: Any, split: str) -> float | None:
-    """The loss of guessing on the samples of a profile; None where it is not known."""
+def _guessing_loss(path: Any, split: str) -> float | None:
+    """The loss of guessing on the samples of a profile; None if unknown."""
     splits = getattr(path, "splits", None)
     known = None if splits is None else getattr(splits[split], "guessing", None)
     return None if known is None else float(known)
@@ -261,14 +261,14 @@ def _means(losses: Floats) -> NDArray[np.float64]:
     return np.asarray(losses if losses.ndim == 1 else losses.mean(axis=1, dtype=np.float64), dtype=np.float64)
 
 
-def _course(means: NDArray[np.float64], tolerance: float) -> Course:
-    """Steady: the ends differ by a tenth of the tolerance or more, and hardly any of the way goes against that."""
+def _trend(means: NDArray[np.float64], tolerance: float) -> Trend:
+    """Steady: the ends differ by a tenth of the tolerance or more, and hardly any step goes the other way."""
     start, end = float(means[0]), float(means[-1])
     if not np.isfinite(means).all():
-        return Course(start, end, steady=False)
+        return Trend(start, end, steady=False)
     rise = abs(end - start)
     against = (float(np.abs(np.diff(means)).sum()) - rise) / 2
-    return Course(start, end, steady=rise >= 0.1 * tolerance and against <= 0.05 * rise)
+    return Trend(start, end, steady=rise >= 0.1 * tolerance and against <= 0.05 * rise)
 
 
 def _test_error(path: Any) -> Spread | None:
@@ -284,7 +284,7 @@ def _barrier_json(estimate: Barrier) -> dict[str, float | None]:
 
 
 def _finite(value: Any) -> Any:
-    """The value with null for every number that JSON cannot hold."""
+    """The value with None for every number that is not finite."""
     if isinstance(value, Mapping):
         return {name: _finite(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -296,8 +296,8 @@ def _finite(value: Any) -> Any:
 
 def _check(tolerance: float, level: float, resamples: int) -> None:
     if not (math.isfinite(tolerance) and tolerance > 0):
-        raise ValueError(f"tolerance is {tolerance}; it is a finite number of nats above 0")
+        raise ValueError(f"tolerance is {tolerance}; give a finite number of nats above 0")
     if not 0 < level < 1:
-        raise ValueError(f"level is {level}; a confidence level lies between 0 and 1, such as 0.95")
+        raise ValueError(f"level is {level}; give a confidence level between 0 and 1, such as 0.95")
     if resamples < 100:
         raise ValueError(f"resamples is {resamples}; an interval needs 100 or more")

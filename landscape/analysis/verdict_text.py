@@ -1,4 +1,4 @@
-"""A verdict in words, which claim no more than its numbers show."""
+"""The text of a verdict."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 
 def sentence(verdict: Verdict) -> str:
-    """The finding, how the loss goes along the line, what the curve adds, and what the control says about it all."""
-    parts = [finding(verdict), _course(verdict), _curve(verdict), _control(verdict), _test_error(verdict)]
+    """The finding, the loss along the line, the curve, the control and the test error."""
+    parts = [finding(verdict), _trend(verdict), _curve(verdict), _control(verdict), _test_error(verdict)]
     return " ".join(part for part in parts if part)
 
 
 def finding(verdict: Verdict) -> str:
-    """The verdict itself with its first number; the rest of the sentence explains it."""
+    """The verdict with its first number."""
     first, second = verdict.between
     on_the_line = f"on the straight line between them the {verdict.split} loss {_rise(verdict.line, verdict)}"
     limit = f"the tolerance is {verdict.tolerance:g} nats"
-    guessers = [name for name in verdict.between if name in verdict.guessers]
-    if guessers and math.isfinite(verdict.course.start + verdict.course.end):
-        found = ". ".join(guess(verdict, name) for name in dict.fromkeys(guessers))
+    guessing_networks = [name for name in verdict.between if name in verdict.guessing_networks]
+    if guessing_networks and math.isfinite(verdict.trend.start + verdict.trend.end):
+        found = ". ".join(guessing_note(verdict, name) for name in dict.fromkeys(guessing_networks))
         return f"{first} and {second}: undecided. {found}."
     match verdict.kind.value:
         case "one basin":
@@ -48,23 +48,23 @@ def finding(verdict: Verdict) -> str:
             return f"{first} and {second}: undecided. {on_the_line[0].upper()}{on_the_line[1:]}; {limit}."
 
 
-def guess(verdict: Verdict, name: str) -> str:
-    """What is to be said of a network that is hardly better than guessing."""
-    loss, guessing = verdict.guessers[name], verdict.guessing
+def guessing_note(verdict: Verdict, name: str) -> str:
+    """The note on a network that is hardly better than guessing."""
+    loss, guessing = verdict.guessing_networks[name], verdict.guessing
     assert guessing is not None
     better = "no" if loss >= guessing else "hardly"
     found = f"{name} has a {verdict.split} loss of {_number(loss)}, {better} better than guessing ({_number(guessing)})"
-    so = "a flat line says nothing" if name in verdict.between else "it is no control"
+    so = "a flat line says nothing" if name in verdict.between else "it is not a valid control"
     return f"{found}: it is not a minimum, so {so}"
 
 
-def _course(verdict: Verdict) -> str:
-    """Without a barrier, the loss may still climb from one end to the other: said as it is."""
-    course = verdict.course
-    names = verdict.between if course.start <= course.end else verdict.between[::-1]
-    low, high = sorted((course.start, course.end))
+def _trend(verdict: Verdict) -> str:
+    """How the loss changes from one end to the other."""
+    trend = verdict.trend
+    names = verdict.between if trend.start <= trend.end else verdict.between[::-1]
+    low, high = sorted((trend.start, trend.end))
     uneven = high - low > verdict.tolerance
-    if not course.steady:
+    if not trend.steady:
         return f"Its ends differ: {_number(low)} at {names[0]}, {_number(high)} at {names[1]}." if uneven else ""
     text = (
         f"No barrier, but not constant: along the line the loss rises steadily from {_number(low)} at {names[0]} to "
@@ -96,8 +96,8 @@ def _control(verdict: Verdict) -> str:
             "expected at all between basins of this network."
         )
     first, tolerance = verdict.between[0], verdict.tolerance
-    if control.name in verdict.guessers:
-        return f"{guess(verdict, control.name)}."
+    if control.name in verdict.guessing_networks:
+        return f"{guessing_note(verdict, control.name)}."
     if control.line.surely_within(tolerance):
         return (
             f"The line to {control.name} is flat as well ({_numbers(control.line, verdict)}): {control.name} lies in "

@@ -1,7 +1,7 @@
-"""The order in which the values of a batch of images lie in memory.
+"""Memory orders of a batch of images.
 
-Images have the axes samples, channels, rows and columns, whatever their order in memory: elementwise operations keep
-the order that they are given, so it is chosen by whoever makes images, for whoever needs them next.
+Images have the axes samples, channels, rows and columns in any memory order. Elementwise operations keep the order, so
+each layer writes its output in the order that suits the next layer.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from torch import Tensor
 
 Order = tuple[int, int, int, int]
-"""The axes from the one with the longest steps to the one with steps of 1."""
+"""The axes from the largest stride to stride 1."""
 
 CHANNELS_LAST: Order = (0, 2, 3, 1)
-"""For the convolutions of the library."""
+"""For torch's convolutions."""
 PIXELS_FIRST: Order = (2, 3, 0, 1)
-"""For matrix products over channels, a pixel at a time."""
+"""For matrix products over channels, pixel by pixel."""
 SAMPLES_LAST: Order = (2, 3, 1, 0)
-"""For networks with few channels: the samples fill the lanes of a processor that their channels do not."""
+"""For networks with few channels: samples fill the vector lanes of the processor."""
 
 
 def empty_images(shape: Sequence[int], order: Order, like: Tensor) -> Tensor:
-    """Images of the shape (samples, channels, rows, columns) that lie in memory in this order.
+    """Empty images of the shape (samples, channels, rows, columns) in this memory order.
 
     >>> import torch
     >>> empty_images((5, 2, 3, 4), SAMPLES_LAST, torch.empty(0)).stride()
@@ -32,17 +32,17 @@ def empty_images(shape: Sequence[int], order: Order, like: Tensor) -> Tensor:
 
 
 def as_images(values: Tensor, order: Order) -> Tensor:
-    """Values whose axes lie in this order, seen with the usual axes."""
+    """A tensor with axes in this order as images with the usual axes."""
     return values.permute([order.index(axis) for axis in range(4)])
 
 
 def in_order(images: Tensor, order: Order) -> Tensor:
-    """Images seen with their axes in this order."""
+    """Images as a tensor with axes in this order."""
     return images.permute(order)
 
 
-def samples_moved_last(images: Tensor) -> Tensor:
-    """The same images with the samples last in memory: as a matrix that is turned over, which torch does quickly."""
+def to_samples_last(images: Tensor) -> Tensor:
+    """The same images with samples last in memory, by a matrix transpose, which is fast."""
     samples, channels, rows, columns = images.shape
-    turned = in_order(images, CHANNELS_LAST).reshape(samples, -1).t().contiguous()
-    return as_images(turned.view(rows, columns, channels, samples), SAMPLES_LAST)
+    transposed = in_order(images, CHANNELS_LAST).reshape(samples, -1).t().contiguous()
+    return as_images(transposed.view(rows, columns, channels, samples), SAMPLES_LAST)

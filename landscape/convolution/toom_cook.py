@@ -16,8 +16,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
-# Points by their number, the one at infinity not counted. They decide how much is lost by rounding: with these, n = 6
-# in two dimensions has 1e-6 of the output where 0, 1, -1, 2 and -2, the usual ones, have 2.3e-6 and a plain sum 2e-7.
+# Points by their number, without the one at infinity. They decide the rounding error: with these, n = 6 in two
+# dimensions has 1e-6 of the output; the usual points 0, 1, -1, 2 and -2 have 2.3e-6, a plain sum 2e-7.
 _POINTS = {
     3: (Fraction(0), Fraction(1), Fraction(-1)),
     5: (Fraction(0), Fraction(2, 3), Fraction(-2, 3), Fraction(3, 2), Fraction(-3, 2)),
@@ -45,17 +45,17 @@ def matrices(outputs: int, taps: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def outputs_at_once(length: int, taps: int) -> int:
-    """The number of outputs m, 2 or 4, that needs the fewest products for so many; more would cost accuracy."""
+    """The number of outputs m, 2 or 4, that needs the fewest products for this length; more would lose accuracy."""
     return min((2, 4), key=lambda outputs: (products(length, outputs, taps), outputs))
 
 
 def products(length: int, outputs: int, taps: int) -> int:
-    """Products for so many outputs along an axis, m at once; the last m may reach beyond the end."""
+    """Products for ``length`` outputs along an axis, m at once; the last m may reach beyond the end."""
     return -(-length // outputs) * (outputs + taps - 1)
 
 
 def _powers(count: int, columns: int) -> list[list[Fraction]]:
-    """1, p, p^2, ... for all points but one; the last is infinity, where only the highest power counts."""
+    """1, p, p^2, ... for all points; the last point is infinity, where only the highest power counts."""
     finite = [[point**power for power in range(columns)] for point in _POINTS[count - 1]]
     return [*finite, [Fraction(0)] * (columns - 1) + [Fraction(1)]]
 

@@ -1,8 +1,8 @@
 """Convolution by minimal filtering along the rows of an image: for kernels of 5 x 5.
 
 Inputs d are rows of the image and taps g the rows of a kernel; each product is a matrix product over the columns of the
-kernel and the channels. The samples lie last in memory: there they fill the lanes of a processor however few the
-filters are, and the columns under a kernel are one stretch of memory, which needs no copy of its own.
+kernel and the channels. Samples are last in memory: they fill the vector lanes even with few filters, and the columns
+under a kernel are contiguous, so they need no copy.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from torch import Tensor
 
 from valleyscope.landscape.convolution.memory_order import SAMPLES_LAST, as_images, in_order
 from valleyscope.landscape.convolution.toom_cook import matrices, outputs_at_once, products
-from valleyscope.landscape.convolution.workspace import Workspace, clear_frame
+from valleyscope.landscape.convolution.workspace import Workspace, zero_border
 
 
 @dataclass(frozen=True)
 class RowFilter:
-    """How a convolution with kernels of so many taps and so many columns of zeros around the image is done."""
+    """A convolution with kernels of ``taps`` x ``taps`` and ``padding`` zeros around the image."""
 
     taps: int
     padding: int
@@ -30,76 +30,79 @@ class RowFilter:
     """Rows of the output from one set of products."""
 
     order = SAMPLES_LAST
-    # Multiplications saved for each value that is moved about in memory, from which on it is worth it: measured on
-    # networks of two layers with 3 to 50 filters.
-    least_gain = 8.0
+    # Multiplications saved per value moved in memory from which it is faster: measured on networks of two layers with 3
+    # to 50 filters.
+    minimum_gain = 8.0
 
     @classmethod
     def cheapest(cls, taps: int, padding: int, rows: int, columns: int) -> RowFilter:
-        """With as many outputs at once as need the fewest products."""
+        """With the number of outputs at once that needs the fewest products."""
         return cls(taps, padding, rows, columns, outputs_at_once(rows, taps))
 
     @property
-    def kernel(self) -> Tensor:
-        """The matrix that makes weights of products from arranged ones."""
+    def kernel_transform(self) -> Tensor:
+        """The matrix that transforms the result of ``weight_matrix``."""
         return matrices(self.outputs, self.taps)[1]
 
     def gain(self, channels: int, filters: int) -> float:
-        """Multiplications saved, for a column of the output, for each value moved between the passes."""
+        """Multiplications saved per value moved in memory, for a column of the output."""
         needed = products(self.rows, self.outputs, self.taps)
         saved = channels * filters * self.taps * (self.rows * self.taps - needed)
         moved = 2 * needed * (channels + filters) + self.rows * filters
         return saved / moved
 
-    def arranged(self, weight: Tensor) -> Tensor:
+    def weight_matrix(self, weight: Tensor) -> Tensor:
         """A weight (filters, channels, r, r) with a row for each row of the kernels."""
         return weight.permute(2, 0, 3, 1).flatten(1).contiguous()
 
-    def group(self, channels: int, weights: int) -> int:  # noqa: ARG002
-        """Samples that pass at a time: enough for long matrices."""
+    def samples_per_group(self, channels: int, weights: int) -> int:  # noqa: ARG002
+        """Samples convolved at once: enough for long matrices."""
         return 128
 
-    def passes(self, workspace: Workspace, samples: int, channels: int, filters: int) -> RowPasses:
-        return RowPasses(self, workspace, samples, channels, filters)
+    def convolver(self, workspace: Workspace, samples: int, channels: int, filters: int) -> RowConvolver:
+        return RowConvolver(self, workspace, samples, channels, filters)
 
 
-class RowPasses:
-    """The passes of a group of so many samples through a workspace."""
+class RowConvolver:
+    """Convolves groups of a fixed number of samples in a workspace."""
 
-    def __init__(self, way: RowFilter, workspace: Workspace, samples: int, channels: int, filters: int) -> None:
-        outputs, taps, padding = way.outputs, way.taps, way.padding
+    def __init__(self, algorithm: RowFilter, workspace: Workspace, samples: int, channels: int, filters: int) -> None:
+        outputs, taps, padding = algorithm.outputs, algorithm.taps, algorithm.padding
         count = outputs + taps - 1
-        bands = -(-way.rows // outputs)  # of so many rows of output each; the last may reach beyond the image
+        bands = -(-algorithm.rows // outputs)  # of ``outputs`` rows each; the last may reach beyond the image
         after, _, before = matrices(outputs, taps)
         self._after, self._before = after.float(), before.float()
-        height, width = way.rows + taps - 1 - 2 * padding, way.columns + taps - 1 - 2 * padding
+        height, width = algorithm.rows + taps - 1 - 2 * padding, algorithm.columns + taps - 1 - 2 * padding
         padded = width + 2 * padding
-        # The image in a frame of zeros; rows combined for each product; products; outputs.
-        self._framed, combined, products, sums = workspace.cut(
+        # The padded image; rows combined for each product; products; outputs.
+        self._padded, combined, products, sums = workspace.cut(
             (bands * outputs + taps - 1, padded, channels, samples),
             (count, bands, padded, channels, samples),
-            (count, bands, way.columns, filters, samples),
-            (bands, outputs, way.columns, filters, samples),
+            (count, bands, algorithm.columns, filters, samples),
+            (bands, outputs, algorithm.columns, filters, samples),
         )
         self._inside = slice(padding, padding + height), slice(padding, padding + width)
         self._bands = [
-            (self._framed[start : start + count].flatten(1), combined[:, band].flatten(1))
+            (self._padded[start : start + count].flatten(1), combined[:, band].flatten(1))
             for band, start in enumerate(range(0, bands * outputs, outputs))
         ]
         self._windows = [
             [
-                (line.as_strided((way.columns, taps * channels, samples), (channels * samples, samples, 1)), product)
+                (
+                    line.as_strided((algorithm.columns, taps * channels, samples), (channels * samples, samples, 1)),
+                    product,
+                )
                 for line, product in zip(lines, targets, strict=True)
             ]
             for lines, targets in zip(combined, products, strict=True)
         ]
         self._bands_back = [(products[:, band].flatten(1), sums[band].flatten(1)) for band in range(bands)]
-        self._output = as_images(sums.flatten(0, 1)[: way.rows], SAMPLES_LAST)
-        self._weights = way.columns, filters, taps * channels
+        self._output = as_images(sums.flatten(0, 1)[: algorithm.rows], SAMPLES_LAST)
+        self._weights = algorithm.columns, filters, taps * channels
 
     def convolve(self, images: Tensor, weights: Tensor) -> Tensor:
-        """The convolution of images, without bias, in the memory of the workspace."""
-        clear_frame(self._framed, *self._inside).copy_(in_order(images, SAMPLES_LAST))
+        """The convolution of images, without bias, as a view of the workspace."""
+        zero_border(self._padded, *self._inside).copy_(in_order(images, SAMPLES_LAST))
         for lines, target in self._bands:
             torch.mm(self._before, lines, out=target)
         for weight, pairs in zip(weights, self._windows, strict=True):

@@ -1,4 +1,4 @@
-"""Memory that several users take in turns, so that none of them asks the system for it again and again."""
+"""Scratch memory shared by several layers, so that it is allocated once."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from torch import Tensor
 
 
 class Workspace:
-    """A stretch of float32 that grows to the largest wish. What a user finds in it is what the last one left.
+    """Float32 memory that grows to the largest request; its content is undefined.
 
-    ``moves`` counts how often it grew: what was cut before lies elsewhere.
+    ``generation`` counts the reallocations: earlier tensors are then in other memory.
     """
 
     def __init__(self) -> None:
-        self.moves = 0
+        self.generation = 0
         self._memory = torch.empty(0, dtype=torch.float32)
 
     def cut(self, *shapes: tuple[int, ...]) -> list[Tensor]:
-        """Tensors of these shapes side by side, from the start: in the same place for everyone who asks."""
+        """Tensors of these shapes, one after the other from the start of the memory."""
         sizes = [math.prod(shape) for shape in shapes]
         if sum(sizes) > len(self._memory):
             self._memory = torch.empty(sum(sizes), dtype=torch.float32)
-            self.moves += 1
+            self.generation += 1
         parts = torch.split(self._memory[: sum(sizes)], sizes)
         return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
-def clear_frame(framed: Tensor, rows: slice, columns: slice) -> Tensor:
-    """Zeros around an image whose rows and columns are on the first two axes; returns the part inside."""
-    framed[: rows.start] = framed[rows.stop :] = 0.0
-    framed[rows, : columns.start] = framed[rows, columns.stop :] = 0.0
-    return framed[rows, columns]
+def zero_border(padded: Tensor, rows: slice, columns: slice) -> Tensor:
+    """Write zeros around an image whose rows and columns are the first two axes; returns the inner part."""
+    padded[: rows.start] = padded[rows.stop :] = 0.0
+    padded[rows, : columns.start] = padded[rows, columns.stop :] = 0.0
+    return padded[rows, columns]

@@ -1,4 +1,4 @@
-"""Sums of losses and errors over blocks of samples, at many points: float64, and never NaN."""
+"""Sums of losses and errors over blocks of samples, at many points, in float64 and never NaN."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from valleyscope.landscape.evaluation.splits import Split
 class Values:
     """Mean loss in nats and error rate in [0, 1] at every point, shape (n,).
 
-    ``samples`` has the loss of every sample at every point, shape (n, N), where it was asked for. ``guessing`` is the
-    loss of always predicting the frequencies of the classes.
+    ``samples`` has the loss of every sample at every point, shape (n, N), if requested. ``guessing`` is the loss of
+    always predicting the class frequencies.
     """
 
     loss: NDArray[np.float64]
@@ -26,13 +26,13 @@ class Values:
     guessing: float | None = None
 
     def reversed(self) -> Values:
-        """The same with the last point first."""
+        """The values with the last point first."""
         samples = None if self.samples is None else self.samples[::-1]
         return replace(self, loss=self.loss[::-1], error=self.error[::-1], samples=samples)
 
 
 class LossAccumulator:
-    """What was found so far for one split at a number of points; with ``samples``, for every sample of it."""
+    """Losses and errors of one split at several points; with ``samples``, of every sample."""
 
     def __init__(self, split: Split, points: int, *, samples: bool) -> None:
         self.split = split
@@ -41,13 +41,13 @@ class LossAccumulator:
         self._samples = np.empty((points, len(split)), dtype=np.float32) if samples else None
 
     def add(self, first: int, part: slice, logits: Tensor) -> None:
-        """Enter the logits (points, samples, classes) of a block at the points from number ``first`` on.
+        """Add the logits (points, samples, classes) of a block at the points from index ``first`` on.
 
-        With the same blocks in the same order, the sums of a point do not depend on the points beside it.
+        With the same blocks in the same order, the sums of a point do not depend on the other points.
         """
         points, block, classes = logits.shape
         losses, wrong = cross_entropy(logits.reshape(-1, classes), self.split.y[part].repeat(points))
-        # One reduction a point: a reduction of the matrix may add up in another order when it has more rows.
+        # One reduction per point: a reduction of the matrix may use another order for more rows.
         for point, (loss, misses) in enumerate(zip(losses.view(-1, block), wrong.view(-1, block), strict=True), first):
             self._loss[point] += loss.sum()
             self._wrong[point] += misses.sum()
@@ -63,11 +63,11 @@ class LossAccumulator:
 def cross_entropy(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Loss of every sample in float64, and whether its class is wrong.
 
-    The loss of a sample that is right by a margin m is about exp(-m); in float32 it would be lost below 1e-7. A sample
+    The loss of a sample that is right by a margin m is about exp(-m); float32 would lose it below 1e-7. A sample
     whose logits are not all finite has an infinite loss and is wrong.
     """
     precise = logits.to(torch.float64)
-    chances = torch.log_softmax(precise, dim=1)
-    losses = chances.gather(1, labels.unsqueeze(1)).squeeze(1).neg_()
-    broken = ~torch.isfinite(precise.sum(dim=1))
-    return losses.masked_fill_(broken, torch.inf), (logits.argmax(dim=1) != labels).logical_or_(broken)
+    log_probabilities = torch.log_softmax(precise, dim=1)
+    losses = log_probabilities.gather(1, labels.unsqueeze(1)).squeeze(1).neg_()
+    not_finite = ~torch.isfinite(precise.sum(dim=1))
+    return losses.masked_fill_(not_finite, torch.inf), (logits.argmax(dim=1) != labels).logical_or_(not_finite)

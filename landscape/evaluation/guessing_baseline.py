@@ -1,4 +1,4 @@
-"""What a network reaches that knows nothing but how frequent the classes are."""
+"""The loss of a network that only knows the class frequencies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LEAST_SHARE = 0.05
 
 
 def guessing_loss(counts: ArrayLike) -> float:
-    """Loss of always predicting the frequencies p of the classes, given how many samples each has: -sum p log p.
+    """Loss of always predicting the class frequencies p, from the number of samples per class: -sum p log p.
 
     >>> round(guessing_loss([7, 7]), 4), guessing_loss([5, 0])
     (0.6931, 0.0)
@@ -20,9 +20,9 @@ def guessing_loss(counts: ArrayLike) -> float:
 
 
 def is_guessing(loss: float, guessing: float | None, tolerance: float) -> bool:
-    """Whether a loss is not clearly below that of guessing, as far as the latter is known.
+    """Whether a loss is not clearly below that of guessing; False if the latter is unknown.
 
-    Clearly is more than the tolerance: at a smaller distance even networks that know nothing would count as equally
-    low. It is also a twentieth of the loss of guessing, which networks without training may come closer to by chance.
+    Clearly means by more than the tolerance, and by more than a twentieth of the loss of guessing, which untrained
+    networks may reach by chance.
     """
     return guessing is not None and not loss < guessing - max(tolerance, _LEAST_SHARE * guessing)

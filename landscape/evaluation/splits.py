@@ -1,4 +1,4 @@
-"""The data that a landscape is measured on: samples and labels by name of the split."""
+"""The data of a landscape: samples and labels by split."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from valleyscope.landscape.evaluation.guessing_baseline import guessing_loss
 Samples = Tensor | NDArray[Any]
 Pair = tuple[Samples, Samples]
 Data = Mapping[str, Pair] | Pair
-"""(x, y) by name of the split, as tensors or numpy arrays; a single pair is the split ``train``."""
+"""(x, y) by split, as tensors or numpy arrays; a single pair is the split ``train``."""
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Samples and labels of one split: kept as the user has them, brought into the network's form block by block."""
+    """Samples and labels of one split, converted for the network block by block."""
 
     name: str
     x: Tensor
@@ -34,7 +34,7 @@ class Split:
 
     @cached_property
     def guessing(self) -> float:
-        """Loss of a network that knows nothing but the frequencies of the classes."""
+        """Loss of always predicting the class frequencies."""
         return guessing_loss(self.y.bincount().cpu().numpy())
 
     def samples(self, part: slice) -> Tensor:
@@ -45,14 +45,14 @@ class Split:
         if not self.channels_last or x.dim() != 4:
             return x
         if x.shape[1] == 1:
-            # With one channel both orders are the same memory, and only the strides tell a convolution which to keep.
+            # With one channel both orders have the same memory; the strides tell a convolution which one to use.
             return x.contiguous().squeeze(1).unsqueeze(-1).movedim(-1, 1)
         return x.contiguous(memory_format=torch.channels_last)
 
     def parts(self, block: int, start: int = 0, stop: int | None = None) -> list[slice]:
         """Consecutive blocks of samples.
 
-        A last one of a single sample goes with the block before it: networks may treat one sample as none.
+        A last block of one sample is merged with the one before: networks may squeeze a single sample.
         """
         end = len(self) if stop is None else stop
         parts = [slice(first, min(first + block, end)) for first in range(start, end, block)]
@@ -62,19 +62,23 @@ class Split:
 
 
 def by_split(data: Data) -> Mapping[str, Pair]:
-    """The data by name of the split."""
     return data if isinstance(data, Mapping) else {"train": data}
 
 
 def checked_splits(data: Data, like: Tensor, *, channels_last: bool) -> dict[str, Split]:
-    """The data as splits for a network with weights ``like``; what does not fit is refused by name."""
+    """The data as checked splits for a network with weights ``like``."""
     named = by_split(data)
     if not named:
         raise ValueError("data has no splits; give a mapping such as {'train': (x, y), 'test': (x, y)}")
-    return {name: _checked(name, pair, like, channels_last) for name, pair in named.items()}
+    splits = {}
+    for name, pair in named.items():
+        x, y = checked_pair(name, pair)
+        splits[name] = Split(name, x.to(like.device), y.to(like.device, torch.int64), like.dtype, channels_last)
+    return splits
 
 
-def _checked(name: str, pair: Pair, like: Tensor, channels_last: bool) -> Split:
+def checked_pair(name: str, pair: Pair) -> tuple[Tensor, Tensor]:
+    """Samples and labels of a split as tensors; raises a ValueError if they are invalid."""
     try:
         x, y = (torch.as_tensor(part) for part in pair)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -87,12 +91,12 @@ def _checked(name: str, pair: Pair, like: Tensor, channels_last: bool) -> Split:
     if len(x) == 0:
         raise ValueError(f"split {name!r} has no samples")
     if y.is_floating_point() or y.is_complex() or y.dtype is torch.bool:
-        raise ValueError(f"labels of split {name!r} have data type {y.dtype}; they are class numbers 0, 1, 2, ...")
-    return Split(name, x.to(like.device), y.to(like.device, torch.int64), like.dtype, channels_last)
+        raise ValueError(f"labels of split {name!r} have data type {y.dtype}; give class numbers 0, 1, 2, ...")
+    return x, y
 
 
 def check_classes(labels: Mapping[str, Tensor], classes: int) -> None:
-    """Raise an error that names the split when one of its labels is not a class of the network."""
+    """Raise an error if a label is not a class of the network."""
     for name, y in labels.items():
         low, high = int(y.min()), int(y.max())
         if low < 0 or high >= classes:

@@ -1,4 +1,4 @@
-"""What a fit needs to go on after its process was killed: written atomically, checked when it is read."""
+"""The saved state of a fit, to resume after its process was killed."""
 
 from __future__ import annotations
 
@@ -16,25 +16,24 @@ FORMAT = 1
 
 
 def write_state(path: Path, identity: Mapping[str, Any], state: Mapping[str, Any]) -> None:
-    """Replace the state file, all at once. ``identity`` says which fit it belongs to."""
+    """Replace the state file atomically; ``identity`` describes the fit it belongs to."""
     with write_atomically(path) as file:
         torch.save({"format": FORMAT, "identity": dict(identity), "state": dict(state)}, file)
 
 
 def read_state(path: Path, identity: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The state of an earlier run of the same fit, or ``None`` where there is none.
+    """The state of an earlier run of the same fit; None if there is none.
 
-    A state of another fit (other settings, ends or data) is refused: going on from it would give a curve that no
-    settings describe.
+    The state of another fit (other settings, ends or data) is an error.
     """
     if not path.exists():
         return None
-    remedy = f"remove {path} to start the fit anew"
+    remedy = f"delete {path} to start the fit again"
     try:
         content = torch.load(path, weights_only=True, map_location="cpu")
         found, state, version = content["identity"], content["state"], content["format"]
-    except Exception as error:  # the unpickler raises whatever a damaged file leads it to
-        raise ValueError(f"{path} is no state of a fit ({error}); {remedy}") from None
+    except Exception as error:  # the unpickler may raise anything on a damaged file
+        raise ValueError(f"{path} is not the state of a fit ({error}); {remedy}") from None
     if version != FORMAT:
         raise ValueError(f"{path} has format {version}, this version reads {FORMAT}; {remedy}")
     for name, value in identity.items():
@@ -44,7 +43,7 @@ def read_state(path: Path, identity: Mapping[str, Any]) -> dict[str, Any] | None
 
 
 def digest(tensors: Iterable[Tensor]) -> str:
-    """A short fingerprint of the values of tensors."""
+    """A fingerprint of the values of tensors."""
     hasher = hashlib.blake2b(digest_size=16)
     for tensor in tensors:
         hasher.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())

@@ -1,7 +1,7 @@
 """Fit a curve of low loss between two minima (Garipov et al. 2018).
 
-The ends stay; the bends minimise the mean loss over the curve, E_t E_batch loss(w(t)) with t uniform on [0, 1], by SGD
-with one t a batch. They start equally spaced on the straight line.
+The ends are fixed; the bends minimise the mean loss over the curve, E_t E_batch loss(w(t)) with t uniform on [0, 1], by
+SGD with one t per batch. They start equally spaced on the straight line.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from valleyscope.landscape.cancellation import CancelCheck, Cancelled, stop_if
-from valleyscope.landscape.evaluation.splits import Data, by_split, check_classes
-from valleyscope.landscape.fitting.bend_sgd import BendDescent
+from valleyscope.landscape.cancellation import CancelCheck, Cancelled, raise_if_cancelled
+from valleyscope.landscape.evaluation.splits import Data, by_split, check_classes, checked_pair
+from valleyscope.landscape.fitting.bend_sgd import BendSGD
 from valleyscope.landscape.fitting.checkpoint import digest, read_state, write_state
 from valleyscope.landscape.geometry.curves import Curve, Line, curve_class
 from valleyscope.landscape.geometry.vectors import Weights, as_vector
@@ -35,7 +35,7 @@ Augmentation = Callable[[Tensor, torch.Generator], Tensor]
 """Random variation of a batch of inputs, drawn from the generator alone."""
 
 Schedule = Callable[[float], float]
-"""Factor on the learning rate as a function of the share of the fit that is done, in [0, 1)."""
+"""Factor on the learning rate as a function of the completed share of the fit, in [0, 1)."""
 
 
 class Diverged(ArithmeticError):
@@ -44,7 +44,7 @@ class Diverged(ArithmeticError):
 
 @dataclass(frozen=True)
 class FittingSettings:
-    """How a curve is fitted, as ``fit_curve`` explains; checked when it is made."""
+    """The settings of ``fit_curve``, checked."""
 
     kind: str = "bezier"
     bends: int = 1
@@ -61,18 +61,18 @@ class FittingSettings:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; a fit needs 1 or more")
         if not (math.isfinite(self.lr) and self.lr > 0):
-            raise ValueError(f"lr is {self.lr}; the learning rate is a finite number above 0")
+            raise ValueError(f"lr is {self.lr}; give a finite learning rate above 0")
         if not 0 <= self.momentum < 1:
-            raise ValueError(f"momentum is {self.momentum}; it is at least 0 and below 1")
+            raise ValueError(f"momentum is {self.momentum}; give a number from 0 to below 1")
         if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
-            raise ValueError(f"weight_decay is {self.weight_decay}; it is a finite number, 0 or more")
+            raise ValueError(f"weight_decay is {self.weight_decay}; give a finite number, 0 or more")
         if self.seed < 0:
-            raise ValueError(f"seed is {self.seed}; it is a whole number, 0 or more")
+            raise ValueError(f"seed is {self.seed}; give a whole number, 0 or more")
 
 
 @dataclass(frozen=True)
 class FittingProgress:
-    """One step of a fit: where it is, and the loss of its batch at the t that was drawn."""
+    """One step of a fit: its position, and the loss of its batch at its t."""
 
     epoch: int
     epochs: int
@@ -84,7 +84,7 @@ class FittingProgress:
 
     @property
     def share(self) -> float:
-        """Share of the fit that is done, in (0, 1]."""
+        """Completed share of the fit, in (0, 1]."""
         return (self.epoch * self.steps + self.step + 1) / (self.epochs * self.steps)
 
 
@@ -117,33 +117,33 @@ def fit_curve(
 ) -> Curve:
     """A curve from ``start`` to ``end`` (state dicts or flat vectors) along which the loss on (x, y) is low.
 
-    ``data`` is the pair (x, y), or maps splits to pairs, of which ``train`` is taken. Any network that maps x to class
-    scores will do; it is copied, and its copy runs in training mode (BatchNorm uses the statistics of the batch). All
-    of its parameters move, also those that it has frozen; other buffers of the state dicts have to agree. The
-    penalty of ``weight_decay`` is (weight_decay / 2) |w(t)|^2. Batches are as equal in size as they can be, at most
-    ``batch_size``. The learning rate is ``lr * schedule(share done)``.
+    ``data`` is a pair (x, y), or maps splits to pairs, of which ``train`` is used. The network maps x to class scores;
+    it is copied, and the copy runs in training mode (BatchNorm uses batch statistics). All parameters are fitted, also
+    frozen ones; buffers of the state dicts must be equal, except BatchNorm statistics. The penalty of ``weight_decay``
+    is (weight_decay / 2) |w(t)|^2. Batches have equal sizes, up to one sample, of at most ``batch_size``. The learning
+    rate is ``lr * schedule(completed share)``.
 
-    With ``state_path`` the state is saved there every ``save_every`` seconds, when cancelled and at the end; a run that
-    was killed and is started again gives the same bends, bit by bit on the CPU. All randomness comes from ``seed``, and
-    torch's global generators are left as they were. ``progress`` is told of a step every ``report_every`` seconds and
-    of the last one; ``cancelled`` is asked before every step, and stops the fit by ``Cancelled``.
+    With ``state_path`` the state is saved there every ``save_every`` seconds, when cancelled and at the end; a killed
+    run that is started again gives bit-equal bends on the CPU. All randomness comes from ``seed``; torch's global
+    generators are not changed. ``progress`` is called every ``report_every`` seconds and for the last step;
+    ``cancelled`` is called before every step and stops the fit with ``Cancelled``.
     """
     settings = FittingSettings(kind, bends, epochs, batch_size, lr, momentum, weight_decay, seed)
-    pair = _pair(data)
+    pair = _training_pair(data)
     model = with_buffers(model, {"start": start, "end": end}, statistics=False)
     path = None if state_path is None else Path(state_path)
-    # The whole fit is one sequence of steps, so a state is one number and the tensors that the steps change.
-    with _gradients_and_own_randomness(model):
+    # The fit is one sequence of steps, so its state is a position and the tensors that the steps change.
+    with _gradients_and_forked_rng(model):
         fit = CurveFit(model, start, end, pair, settings, augment)
         identity = _identity(fit, pair, schedule) if path is not None else {}
         position = 0
         if path is not None and (saved := read_state(path, identity)) is not None:
             position = fit.restore(saved)
         saved_at, saved_position = time.monotonic(), position
-        told_at = -math.inf
+        reported_at = -math.inf
         while position < fit.total:
             try:
-                stop_if(cancelled)
+                raise_if_cancelled(cancelled)
             except Cancelled:
                 if path is not None and saved_position < position:
                     write_state(path, identity, fit.state(position))
@@ -153,14 +153,14 @@ def fit_curve(
             if path is not None and (position == fit.total or time.monotonic() - saved_at >= save_every):
                 write_state(path, identity, fit.state(position))
                 saved_at, saved_position = time.monotonic(), position
-            if progress is not None and (position == fit.total or time.monotonic() - told_at >= report_every):
-                told_at = time.monotonic()
+            if progress is not None and (position == fit.total or time.monotonic() - reported_at >= report_every):
+                reported_at = time.monotonic()
                 progress(done)
         return fit.curve()
 
 
 class CurveFit:
-    """The running state of a fit: bends, momentum, the network they are tried in, and the data."""
+    """The running state of a fit: bends, momentum, network and data."""
 
     def __init__(
         self,
@@ -173,39 +173,39 @@ class CurveFit:
     ) -> None:
         self.settings = settings
         self.augment = augment
-        self.bound = FlatNetwork(model)
+        self.flat = FlatNetwork(model)
         self.ends = Line([as_vector(model, start, "start"), as_vector(model, end, "end")])
-        x, y = _checked(data)
-        self._try(x[:2], y)
-        self.x, self.y = self.bound.inputs(x), y.to(self.bound.device, torch.int64)
+        x, y = data
+        self._test_run(x[:2], y)
+        self.x, self.y = self.flat.inputs(x), y.to(self.flat.device, torch.int64)
         self.steps = -(-len(x) // settings.batch_size)
         self.total = self.steps * settings.epochs
         inner = np.linspace(0.0, 1.0, settings.bends + 2)
-        points = torch.stack([self.bound.arrange(self.ends.point(t)) for t in inner])
-        self.descent = BendDescent(self.bound, points, settings.momentum, settings.weight_decay)
+        points = torch.stack([self.flat.to_buffer(self.ends.point(t)) for t in inner])
+        self.optimizer = BendSGD(self.flat, points, settings.momentum, settings.weight_decay)
         self.path = curve_class(settings.kind)(points)
         self._epoch = -1
 
-    def _try(self, x: Tensor, y: Tensor) -> None:
-        """Run the network on two samples: in what order its images lie in memory, and whether it knows all classes."""
-        network = self.bound.network.eval()
-        to_channels_last(self.bound, self.bound.inputs(x))
-        trial = record_calls(network, self.bound.inputs(x))
-        check_classes({"train": y}, trial.output.shape[1])
+    def _test_run(self, x: Tensor, y: Tensor) -> None:
+        """Run the network on two samples to choose its memory order and check the number of classes."""
+        network = self.flat.network.eval()
+        to_channels_last(self.flat, self.flat.inputs(x))
+        record = record_calls(network, self.flat.inputs(x))
+        check_classes({"train": y}, record.output.shape[1])
         network.train()
 
     def step(self, position: int, rate: float) -> FittingProgress:
         """One step of SGD on the bends: the loss of one batch at one t, and its gradient."""
         epoch, step = divmod(position, self.steps)
         if epoch != self._epoch:
-            self._draw(epoch)
+            self._draw_epoch(epoch)
         noise, t = int(self._noise[step]), float(self._t[step])
         coefficients = self.path.coefficients(t)[0]
         x, y = self.x[self._batches[step]], self.y[self._batches[step]]
         if self.augment is not None:
             x = self.augment(x, torch.Generator().manual_seed(noise))
         self._seed_layers(noise)
-        self.descent.move_to(coefficients)
+        self.optimizer.set_point(coefficients)
         loss = F.cross_entropy(self._scores(x), y)
         value = loss.item()
         if not math.isfinite(value):
@@ -214,65 +214,65 @@ class CurveFit:
                 "lower lr, or check that the loss is finite on the straight line"
             )
         loss.backward()  # type: ignore[no-untyped-call]
-        self.descent.step(coefficients, self.bound.take_gradients(), rate)
+        self.optimizer.step(coefficients, self.flat.pop_gradients(), rate)
         return FittingProgress(epoch, self.settings.epochs, step, self.steps, t, value, rate)
 
     def _scores(self, x: Tensor) -> Tensor:
-        """The output of the network in training mode, where BatchNorm may have too little to go by."""
+        """The output of the network in training mode; BatchNorm needs two or more samples."""
         try:
-            output: Tensor = self.bound.network(x)
+            output: Tensor = self.flat.network(x)
         except ValueError as error:
             if len(x) == 1 and "more than 1 value per channel" in str(error):
                 raise ValueError(
-                    f"batch_size={self.settings.batch_size} makes batches of one sample of {len(self.x)}, in which "
-                    "BatchNorm finds no statistics; choose one that leaves two or more in each"
+                    f"batch_size={self.settings.batch_size} splits {len(self.x)} samples into batches of one, which "
+                    "BatchNorm cannot use; choose a batch_size that gives two or more samples per batch"
                 ) from error
             raise
         return output
 
     def curve(self) -> Curve:
-        """The curve as it is now; its ends are the minima bit by bit."""
-        bends = [self.bound.restore(bend) for bend in self.path.bends]
+        """The current curve; its ends are bit-equal to the minima."""
+        bends = [self.flat.from_buffer(bend) for bend in self.path.bends]
         return curve_class(self.settings.kind)([self.ends.start, *bends, self.ends.end])
 
     def state(self, position: int) -> dict[str, Any]:
-        """What ``restore`` needs to go on before the step at this position."""
+        """The state before the step at this position, for ``restore``."""
         return {
             "position": position,
             "bends": self.path.bends.clone(),
-            "velocities": self.descent.velocities,
-            "factor": self.descent.factor,
-            "buffers": dict(self.bound.network.named_buffers()),
+            "velocities": self.optimizer.velocities,
+            "factor": self.optimizer.factor,
+            "buffers": dict(self.flat.network.named_buffers()),
         }
 
     def restore(self, state: dict[str, Any]) -> int:
-        """Go back to a saved state; returns the position of the next step."""
+        """Load a saved state; returns the position of the next step."""
         self.path.bends.copy_(state["bends"])
-        self.descent.velocities.copy_(state["velocities"])
-        self.descent.factor = float(state["factor"])
-        for name, buffer in self.bound.network.named_buffers():
+        self.optimizer.velocities.copy_(state["velocities"])
+        self.optimizer.factor = float(state["factor"])
+        for name, buffer in self.flat.network.named_buffers():
             buffer.copy_(state["buffers"][name])
         return int(state["position"])
 
-    def _draw(self, epoch: int) -> None:
-        """Everything random of one epoch, from the seed and its number: order of samples, t and noise of each step."""
+    def _draw_epoch(self, epoch: int) -> None:
+        """Draw the randomness of one epoch from the seed and its number: sample order, t and noise of each step."""
         generator = np.random.default_rng([self.settings.seed, epoch])
-        order = torch.from_numpy(generator.permutation(len(self.x))).to(self.bound.device)
+        order = torch.from_numpy(generator.permutation(len(self.x))).to(self.flat.device)
         self._batches = order.tensor_split(self.steps)
         self._t = generator.random(self.steps)
         self._noise = generator.integers(2**62, size=self.steps)
         self._epoch = epoch
 
     def _seed_layers(self, noise: int) -> None:
-        """Seed what dropout draws from. Not by ``torch.manual_seed``, which takes a millisecond."""
+        """Seed the generators of dropout; ``torch.manual_seed`` would take a millisecond."""
         torch.default_generator.manual_seed(noise)
-        if self.bound.device.type == "cuda":
-            with torch.cuda.device(self.bound.device):
+        if self.flat.device.type == "cuda":
+            with torch.cuda.device(self.flat.device):
                 torch.cuda.manual_seed(noise)
 
 
 def _identity(fit: CurveFit, data: tuple[Tensor, Tensor], schedule: Schedule) -> dict[str, Any]:
-    """What makes a fit this one: settings, ends, data and the course of the learning rate."""
+    """What identifies a fit: settings, ends, data and learning rates."""
     return {
         **asdict(fit.settings),
         "augmented": fit.augment is not None,
@@ -283,31 +283,15 @@ def _identity(fit: CurveFit, data: tuple[Tensor, Tensor], schedule: Schedule) ->
 
 
 @contextmanager
-def _gradients_and_own_randomness(model: nn.Module) -> Iterator[None]:
-    """Gradients are computed, also where the caller turned them off; what is drawn leaves the caller's generators."""
+def _gradients_and_forked_rng(model: nn.Module) -> Iterator[None]:
+    """Enable gradients, and restore torch's generators afterwards."""
     devices = {parameter.device for parameter in model.parameters() if parameter.device.type == "cuda"}
     with torch.random.fork_rng(devices), torch.inference_mode(False), torch.enable_grad():
         yield
 
 
-def _pair(data: Data) -> tuple[Tensor, Tensor]:
-    """The samples and labels to fit on: those given, or those of the split ``train``."""
+def _training_pair(data: Data) -> tuple[Tensor, Tensor]:
     splits = by_split(data)
     if "train" not in splits:
         raise ValueError(f"data has the splits {', '.join(map(repr, splits)) or 'none'}; a curve is fitted on 'train'")
-    try:
-        x, y = (torch.as_tensor(part) for part in splits["train"])
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"data is not a pair (x, y) of tensors: {error}") from None
-    return x, y
-
-
-def _checked(data: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    x, y = data
-    if len(x) == 0 or len(x) != len(y):
-        raise ValueError(f"data has {len(x)} inputs and {len(y)} labels; give the same number of both, at least one")
-    if y.dim() != 1 or y.is_floating_point():
-        raise ValueError(
-            f"labels have shape {tuple(y.shape)} and data type {y.dtype}; they are class numbers 0, 1, ..."
-        )
-    return x, y
+    return checked_pair("train", splits["train"])

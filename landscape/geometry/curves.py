@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 class Curve(ABC):
-    """A path from ``start`` to ``end`` through weight space, given by control points and coefficients.
+    """A path through weight space from ``start`` to ``end``, given by control points and coefficients.
 
     ``points`` are flat vectors [k, D] with both ends, or a sequence of k of them.
     """
@@ -44,7 +44,7 @@ class Curve(ABC):
 
     @abstractmethod
     def _coefficients(self, t: Floats) -> Floats:
-        """The coefficient functions at values of t that are known to lie in [0, 1]: [n, k]."""
+        """The coefficient functions at values of t in [0, 1]: [n, k]."""
 
     @abstractmethod
     def _length(self, t: Floats) -> Floats:
@@ -72,14 +72,14 @@ class Curve(ABC):
 
     def coefficients(self, t: ArrayLike) -> Floats:
         """The matrix [n, k] with ``w(t_i) = coefficients[i] @ points``; its rows sum to one."""
-        return self._coefficients(_inside(t))
+        return self._coefficients(_checked_t(t))
 
     def point(self, t: float) -> Tensor:
-        """The flat vector w(t), in the data type of the control points; exact at control points that lie on it."""
+        """The flat vector w(t) in the data type of the control points; exact at control points on the curve."""
         if np.ndim(t) != 0:
             raise ValueError(f"t has shape {np.shape(t)}; point() takes one number, coefficients() takes many")
         row = self.coefficients([t])[0]
-        # A point with coefficient zero is left out: the ends are then copies of their minima, bit by bit.
+        # Points with coefficient zero are skipped: the ends are bit-equal to their minima.
         used = np.flatnonzero(row)
         first = int(used[0])
         result = self.points[first] * float(row[first])
@@ -89,7 +89,7 @@ class Curve(ABC):
 
     def arc(self, t: ArrayLike) -> Floats:
         """Arc length in weight space from the start to each t."""
-        return self._length(_inside(t))
+        return self._length(_checked_t(t))
 
     def length(self) -> float:
         """Length of the whole path in weight space."""
@@ -122,7 +122,7 @@ class Bezier(Curve):
         """
         degree = len(self.points) - 1
         products = self._gram() * degree**2
-        # 64 panels of five nodes: exact to rounding but for cusps, where the speed is not smooth.
+        # 64 panels of five nodes: exact to rounding except at cusps, where the speed is not smooth.
         nodes = np.unique(np.concatenate([np.linspace(0.0, 1.0, 65), t]))
         abscissae, weights = np.polynomial.legendre.leggauss(5)
         half = np.diff(nodes)[:, None] / 2
@@ -170,7 +170,6 @@ CURVES: dict[str, type[Curve]] = {"bezier": Bezier, "polychain": PolyChain}
 
 
 def curve_class(kind: str) -> type[Curve]:
-    """The class of a kind of curve."""
     if kind not in CURVES:
         raise ValueError(f"kind of curve is {kind!r}; known are {', '.join(CURVES)}")
     return CURVES[kind]
@@ -193,8 +192,8 @@ def _stack(points: Sequence[Tensor]) -> Tensor:
     return torch.stack(list(points))
 
 
-def _inside(t: ArrayLike) -> Floats:
-    """Values of t as a vector, refused outside [0, 1] (a NaN is outside)."""
+def _checked_t(t: ArrayLike) -> Floats:
+    """Values of t as a vector; raises an error outside [0, 1] (and for NaN)."""
     values = np.atleast_1d(np.asarray(t, dtype=np.float64))
     if values.ndim != 1:
         raise ValueError(f"t has shape {values.shape}; give one number or a list of numbers")

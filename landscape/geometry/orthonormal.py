@@ -11,12 +11,12 @@ from torch import Tensor
 
 from valleyscope.landscape.geometry.inner_products import chunks, dot, gram, norm
 
-COLLINEAR = 1e-6
+COLLINEAR_SINE = 1e-6
 """Sine of an angle below which two directions count as one."""
 
 
 def orthogonal_part(direction: Tensor, to: Sequence[Tensor]) -> Tensor:
-    """The direction less its parts along orthonormal vectors; twice, since once leaves rounding errors."""
+    """The direction minus its parts along orthonormal vectors; done twice to remove rounding errors."""
     rest = direction.to(torch.float64, copy=True)
     for _ in range(2):
         for unit in to:
@@ -25,16 +25,15 @@ def orthogonal_part(direction: Tensor, to: Sequence[Tensor]) -> Tensor:
 
 
 def normalised(direction: Tensor) -> Tensor:
-    """The direction with length one."""
     return direction / norm(direction)
 
 
-def completed(directions: Sequence[Tensor], like: Tensor, seed: int) -> list[Tensor]:
-    """Two orthonormal directions: the given ones, and seeded isotropic random ones for what is missing."""
+def complete_basis(directions: Sequence[Tensor], like: Tensor, seed: int) -> list[Tensor]:
+    """Two orthonormal directions: the given ones, completed by seeded isotropic random ones."""
     generator = torch.Generator().manual_seed(seed)
     result = list(directions)
     if like.numel() < 2:
-        raise ValueError("weight space has one dimension: it has no plane")
+        raise ValueError("weight space has one dimension; a plane needs two")
     while len(result) < 2:
         drawn = torch.randn(like.numel(), dtype=torch.float64, generator=generator).to(like.device)
         result.append(normalised(orthogonal_part(drawn, result)))
@@ -51,13 +50,13 @@ def principal_directions(path: Tensor) -> tuple[list[Tensor], tuple[float, float
     products = gram(path[:-1], minus=path[-1])
     values, vectors = np.linalg.eigh(products)
     total = float(np.trace(products))
-    smallest = max(rounding_noise([path[-1]]) ** 2 * len(path), COLLINEAR**2 * total)
+    smallest = max(rounding_noise([path[-1]]) ** 2 * len(path), COLLINEAR_SINE**2 * total)
     start = path[0].to(torch.float64) - final
     directions: list[Tensor] = []
     for index in range(-1, -1 - min(2, len(values)), -1):
         if values[index] > smallest:
             unit = normalised(orthogonal_part(_combined(path, vectors[:, index]), directions))
-            # The sign of a singular vector is arbitrary: here the trajectory starts on the positive side.
+            # The sign of a singular vector is arbitrary: the trajectory shall start on the positive side.
             directions.append(-unit if dot(unit, start) < 0 else unit)
     share = np.maximum(values[::-1][:2], 0.0) / total if total > 0 else np.zeros(2)
     return directions, (float(share[0]), float(share[1]))

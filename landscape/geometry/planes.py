@@ -1,4 +1,4 @@
-"""Planes in weight space: an origin and two orthonormal directions, on which a surface is drawn.
+"""Planes in weight space: an origin and two orthonormal directions.
 
 Coordinates are distances in weight space along the two directions, so both axes have the same unit. Directions are
 kept in float64 and every inner product is accumulated in float64.
@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from valleyscope.landscape.geometry.curves import Curve
-from valleyscope.landscape.geometry.grid_axes import exact_range, grid_axes
+from valleyscope.landscape.geometry.grid_axes import axes_over_range, grid_axes
 from valleyscope.landscape.geometry.inner_products import chunks, dot, norm
 from valleyscope.landscape.geometry.orthonormal import (
-    COLLINEAR,
-    completed,
+    COLLINEAR_SINE,
+    complete_basis,
     normalised,
     orthogonal_part,
     principal_directions,
@@ -40,8 +40,8 @@ Vector = Tensor | NDArray[np.floating]
 class Plane:
     """The points ``origin + x u + y v`` with orthonormal u and v.
 
-    ``points`` has the coordinates of the named points that made the plane, ``note`` what a reader of the picture must
-    know. ``scale`` is the length of the random directions before they were normalised, ``explained`` the share of a
+    ``points`` has the coordinates of the named points that define the plane, ``note`` a remark for the figure.
+    ``scale`` is the length of the random directions before they were normalised, ``explained`` the share of a
     trajectory's squared distances from its last point that each principal direction carries, and ``trajectory`` its
     projection [n, 2].
     """
@@ -83,40 +83,41 @@ class Plane:
     ) -> Plane:
         """The plane of three flat vectors: origin a, u along b - a, v along c - a less its part along u.
 
-        Points that are equal or in one line span no plane: they are refused, or with ``complete="random"`` the missing
-        direction is a random one orthogonal to the rest, which ``note`` then says.
+        Points that are equal or in one line span no plane: that is an error, or with ``complete="random"`` the missing
+        direction is a random orthogonal one, as ``note`` then says.
 
         >>> plane = Plane.through(torch.zeros(3), torch.tensor([2.0, 0.0, 0.0]), torch.tensor([1.0, 1.0, 0.0]))
         >>> plane.points["c"]
         (1.0, 1.0)
         """
-        _refuse_unless_known(complete)
+        _check_complete(complete)
         vectors = _three_vectors([a, b, c], names)
         origin, noise = vectors[0], rounding_noise(vectors)
         directions: list[Tensor] = []
-        flaws: list[str] = []
+        problems: list[str] = []
         for name, vector in zip(names[1:], vectors[1:], strict=True):
-            apart = vector.to(torch.float64) - origin.to(torch.float64)
-            rest = orthogonal_part(apart, directions)
-            length, height = norm(apart), norm(rest)
+            offset = vector.to(torch.float64) - origin.to(torch.float64)
+            rest = orthogonal_part(offset, directions)
+            length, height = norm(offset), norm(rest)
             if length <= noise:
-                flaws.append(f"{names[0]!r} and {name!r} are equal (distance {length:.3g})")
-            elif height <= max(COLLINEAR * length, noise):
+                problems.append(f"{names[0]!r} and {name!r} are equal (distance {length:.3g})")
+            elif height <= max(COLLINEAR_SINE * length, noise):
                 sine = height / length
-                flaws.append(f"{names[0]!r}, {names[1]!r} and {name!r} lie in one line (sine of the angle {sine:.3g})")
+                line = f"{names[0]!r}, {names[1]!r} and {name!r} lie in one line"
+                problems.append(f"{line} (sine of the angle {sine:.3g})")
             else:
                 directions.append(rest / height)
-        if flaws and complete is None:
+        if problems and complete is None:
             raise ValueError(
-                f"points {', '.join(map(repr, names))} span no plane: {'; '.join(flaws)}. Choose another third point, "
-                "or complete='random' for a random orthogonal direction"
+                f"points {', '.join(map(repr, names))} span no plane: {'; '.join(problems)}. Choose another third "
+                "point, or complete='random' for a random orthogonal direction"
             )
         note, scale = "", None
-        if flaws:
+        if problems:
             random_axes = "the second axis is a random direction" if directions else "both axes are random directions"
-            note = f"{'; '.join(flaws)}: {random_axes} (seed {seed})"
+            note = f"{'; '.join(problems)}: {random_axes} (seed {seed})"
             scale = None if directions else (norm(origin) or 1.0,) * 2
-            directions = completed(directions, origin, seed)
+            directions = complete_basis(directions, origin, seed)
         places = _project(origin, directions, vectors)
         places[np.abs(places) <= noise] = 0.0
         points = {name: (float(x), float(y)) for name, (x, y) in zip(names, places, strict=True)}
@@ -130,8 +131,8 @@ class Plane:
         """The plane of two filter-normalised random directions (Li et al. 2018) around one minimum.
 
         They are then made orthonormal; ``scale`` keeps their filter-normalised lengths, so one unit of Li et al. is
-        ``scale`` in these coordinates, and the default range is one such unit to each side. ``biases`` lets biases and
-        BatchNorm parameters vary, too.
+        ``scale`` in these coordinates, and the default range is one such unit to each side. With ``biases``, biases
+        and BatchNorm parameters vary, too.
         """
         origin = as_vector(model, w, name)
         generator = torch.Generator().manual_seed(seed)
@@ -139,8 +140,8 @@ class Plane:
         lengths = (norm(first), norm(second))
         u = normalised(first)
         rest = orthogonal_part(second, [u])
-        if norm(rest) <= COLLINEAR * lengths[1]:
-            raise ValueError(f"{name}: all but one of its weights are zero, its random directions span no plane")
+        if norm(rest) <= COLLINEAR_SINE * lengths[1]:
+            raise ValueError(f"{name}: all but one of its weights are zero, so its random directions span no plane")
         cosine = dot(first, second) / (lengths[0] * lengths[1])
         note = f"filter-normalised random directions around {name!r} (seed {seed}, cosine {cosine:.2g} as drawn)"
         return cls(origin, u, normalised(rest), {name: (0.0, 0.0)}, "around", note, scale=lengths)
@@ -159,12 +160,12 @@ class Plane:
         Its directions are the two leading right singular vectors of the matrix with rows w_i - w_n. ``names`` names
         snapshots by their index (default: ``start`` and ``end``); the trajectory's projection is ``trajectory``.
         """
-        _refuse_unless_known(complete)
-        taken = [flat_tensor(snapshot, f"snapshot {index}") for index, snapshot in enumerate(snapshots)]
-        shapes = {tuple(snapshot.shape) for snapshot in taken}
+        _check_complete(complete)
+        tensors = [flat_tensor(snapshot, f"snapshot {index}") for index, snapshot in enumerate(snapshots)]
+        shapes = {tuple(snapshot.shape) for snapshot in tensors}
         if len(shapes) > 1:
             raise ValueError(f"snapshots have the shapes {sorted(shapes)}; they are flat vectors of one length")
-        path = torch.stack(taken) if taken else torch.empty(0, 0)
+        path = torch.stack(tensors) if tensors else torch.empty(0, 0)
         if path.dim() != 2 or len(path) < 3:
             raise ValueError(f"snapshots have shape {tuple(path.shape)}; give three or more flat vectors as [n, D]")
         for index, snapshot in enumerate(path):
@@ -176,7 +177,7 @@ class Plane:
             if complete is None:
                 raise ValueError(f"{note}: it spans no plane; complete='random' adds a random orthogonal direction")
             note += f": the rest of the plane is random (seed {seed})"
-            directions = completed(directions, path[-1], seed)
+            directions = complete_basis(directions, path[-1], seed)
         trajectory = _project(path[-1], directions, path)
         trajectory[np.abs(trajectory) <= rounding_noise([path[-1]])] = 0.0
         named = {"start": 0, "end": len(path) - 1} if names is None else names
@@ -190,9 +191,9 @@ class Plane:
         return torch.stack([self.origin, self.u.to(self.origin), self.v.to(self.origin)])
 
     @property
-    def span(self) -> float | None:
-        """Distance from the origin to the first named point on the first axis (for ``through``: of the minima)."""
-        reach = COLLINEAR * max((math.hypot(*place) for place in self.points.values()), default=0.0)
+    def minima_distance(self) -> float | None:
+        """Distance from the origin to the first named point on the first axis; None without one."""
+        reach = COLLINEAR_SINE * max((math.hypot(*place) for place in self.points.values()), default=0.0)
         return next((x for x, y in self.points.values() if x > reach and abs(y) <= reach), None)
 
     def point(self, x: float, y: float) -> Tensor:
@@ -203,17 +204,17 @@ class Plane:
         return result
 
     def coordinates(self, w: Vector) -> Coordinates:
-        """Coordinates of a flat vector, or of its projection when it lies off the plane."""
+        """Coordinates of a flat vector, projected on the plane."""
         x, y = self.project([w])[0]
         return float(x), float(y)
 
     def distance(self, w: Vector) -> float:
-        """How far a flat vector lies off the plane."""
+        """Distance of a flat vector from the plane."""
         x, y = self.coordinates(w)
         vector, total = self._tensor(w), 0.0
         for part in chunks(self.origin.numel()):
-            apart = vector[part].to(torch.float64) - self.origin[part].to(torch.float64)
-            rest = apart - x * self.u[part] - y * self.v[part]
+            offset = vector[part].to(torch.float64) - self.origin[part].to(torch.float64)
+            rest = offset - x * self.u[part] - y * self.v[part]
             total += float(rest @ rest)
         return math.sqrt(total)
 
@@ -232,7 +233,7 @@ class Plane:
         return flat_tensor(vector, "the vector").to(self.origin.device)
 
     def trace(self, curve: Curve, t: ArrayLike) -> Floats:
-        """The curve projected on the plane at values of t: [n, 2]; linear, so its control points suffice."""
+        """The curve projected on the plane at values of t: [n, 2]."""
         return np.asarray(curve.coefficients(t) @ self.project(curve.points), dtype=np.float64)
 
     def axes(
@@ -245,19 +246,19 @@ class Plane:
     ) -> tuple[Floats, Floats]:
         """Grid lines (x, y) of a surface on this plane; ``resolution`` is a number, or (columns, rows).
 
-        By default they frame the plane's points, further named ``points`` and the trajectory with a margin (a share of
-        the extent), and the first two points are grid points. A ``range`` ((left, right), (bottom, top)) is taken as
+        By default they surround the plane's points, further named ``points`` and the trajectory with a margin (a share
+        of the extent), and the first two points are grid points. A ``range`` ((left, right), (bottom, top)) is used as
         it is.
         """
         if range is not None:
-            return exact_range(resolution, range)
+            return axes_over_range(resolution, range)
         places = [*self.points.values(), *(points or {}).values()]
         if self.trajectory is not None:
             places += [(float(x), float(y)) for x, y in self.trajectory]
         if self.scale is not None:
             places += [self.scale, (-self.scale[0], -self.scale[1])]
             margin = 0.0
-        return grid_axes(resolution, places, distance=self.span, margin=margin)
+        return grid_axes(resolution, places, distance=self.minima_distance, margin=margin)
 
 
 def _project(origin: Tensor, directions: Sequence[Tensor], vectors: Tensor | Sequence[Tensor]) -> Floats:
@@ -265,15 +266,14 @@ def _project(origin: Tensor, directions: Sequence[Tensor], vectors: Tensor | Seq
     total = torch.zeros(len(vectors), 2, dtype=torch.float64, device=origin.device)
     for part in chunks(origin.numel()):
         units = torch.stack([direction[part] for direction in directions]).to(torch.float64)
-        apart = torch.stack([vector[part].to(torch.float64) for vector in vectors]) - origin[part].to(torch.float64)
-        total += apart @ units.T
+        stacked = torch.stack([vector[part].to(torch.float64) for vector in vectors])
+        total += (stacked - origin[part].to(torch.float64)) @ units.T
     return np.array(total.cpu().numpy(), dtype=np.float64)
 
 
 def _three_vectors(points: Sequence[Tensor], names: Sequence[str]) -> list[Tensor]:
-    """The three points of a plane as checked flat vectors of one length."""
     if len(names) != 3 or len(set(names)) != 3:
-        raise ValueError(f"names are {tuple(names)}; a plane needs three different names, one a point")
+        raise ValueError(f"names are {tuple(names)}; give three different names, one for each point")
     vectors = [flat_tensor(point, f"point {name!r}") for name, point in zip(names, points, strict=True)]
     shapes = {name: tuple(vector.shape) for name, vector in zip(names, vectors, strict=True)}
     if len(set(shapes.values())) != 1 or vectors[0].dim() != 1:
@@ -285,6 +285,6 @@ def _three_vectors(points: Sequence[Tensor], names: Sequence[str]) -> list[Tenso
     return vectors
 
 
-def _refuse_unless_known(complete: str | None) -> None:
+def _check_complete(complete: str | None) -> None:
     if complete not in (None, "random"):
-        raise ValueError(f"complete is {complete!r}; it is None (refuse degenerate points) or 'random'")
+        raise ValueError(f"complete is {complete!r}; use None (degenerate points are an error) or 'random'")

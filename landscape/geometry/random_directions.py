@@ -1,4 +1,4 @@
-"""Random directions in weight space, comparable between networks: filter normalisation (Li et al. 2018).
+"""Filter-normalised random directions in weight space (Li et al. 2018), comparable between networks.
 
 Rescaling the filters of a rectifier network changes its weights but not its function, so a plain random direction
 measures the scale of the weights. Here every filter of the direction has the norm of that filter of the weights.
@@ -16,8 +16,8 @@ def filter_normalised(model: nn.Module, weights: Tensor, generator: torch.Genera
     """One Gaussian direction d, scaled filter by filter: ``d_f <- d_f |w_f| / |d_f|``.
 
     A filter is one output index of a parameter of two or more dimensions. A filter that is exactly zero (pruned) stays
-    zero in the direction. Parameters of one dimension (biases, BatchNorm) are left alone as in Li et al., or with
-    ``biases`` get the norm of the whole tensor. The draw is made on the CPU: equal seeds agree between devices.
+    zero in the direction. Parameters of one dimension (biases, BatchNorm) are zero as in Li et al., or with
+    ``biases`` get the norm of the whole tensor. Random numbers come from the CPU: a seed gives the same on all devices.
     """
     direction = torch.randn(weights.numel(), dtype=torch.float64, generator=generator).to(weights.device)
     drawn = views(model, direction)
@@ -33,6 +33,6 @@ def filter_normalised(model: nn.Module, weights: Tensor, generator: torch.Genera
     if not bool(direction.any()):
         raise ValueError(
             f"no filter of {type(model).__name__} has a weight other than zero, so there is no filter-normalised "
-            "direction; with biases=True biases and BatchNorm parameters take part, too"
+            "direction; use biases=True to include biases and BatchNorm parameters"
         )
     return direction

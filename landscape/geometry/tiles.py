@@ -1,4 +1,4 @@
-"""Tiles of a surface, coarse to fine: a whole picture exists first, then it sharpens."""
+"""Tiles of a surface, from coarse to fine, so that a whole picture is there first."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Tile:
 def tiles(rows: int, columns: int, size: int) -> list[Tile]:
     """All points of a grid, each in exactly one tile of at most ``size`` points, coarse levels first.
 
-    Level 0 is a picture of 9 x 9 points spread evenly from edge to edge; every further level halves the spacing. The
-    points of a level are shared evenly between its tiles, row by row.
+    Level 0 has 9 x 9 points spread evenly from edge to edge; every further level halves the spacing. The points of a
+    level are divided evenly between its tiles, row by row.
 
     >>> [len(tile) for tile in tiles(41, 41, 81)][:3]
     [81, 70, 69]
@@ -40,7 +40,7 @@ def tiles(rows: int, columns: int, size: int) -> list[Tile]:
     level, intervals = 0, COARSEST_INTERVALS
     while not seen.all():
         picture = np.zeros_like(seen)
-        picture[np.ix_(_spread(rows, intervals), _spread(columns, intervals))] = True
+        picture[np.ix_(_even_indices(rows, intervals), _even_indices(columns, intervals))] = True
         places = np.argwhere(picture & ~seen)
         found += [Tile(level, part[:, 0], part[:, 1]) for part in np.array_split(places, -(-len(places) // size))]
         seen |= picture
@@ -48,8 +48,8 @@ def tiles(rows: int, columns: int, size: int) -> list[Tile]:
     return found
 
 
-def _spread(length: int, intervals: int) -> NDArray[np.intp]:
-    """Indices that cut [0, length - 1] into (at most) this many even intervals; twice as many contain them."""
-    # In whole numbers, so that halves round the same way on every machine.
+def _even_indices(length: int, intervals: int) -> NDArray[np.intp]:
+    """Indices that divide [0, length - 1] into at most this many even intervals; nested when intervals double."""
+    # Integer arithmetic: halves round the same way on every machine.
     rounded = (2 * np.arange(intervals + 1) * (length - 1) + intervals) // (2 * intervals)
     return np.unique(rounded).astype(np.intp)

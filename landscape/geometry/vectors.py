@@ -1,7 +1,6 @@
 """Weights as one flat vector: the parameters of a network in the order of ``model.parameters()``.
 
-Curves and planes live in the space of these vectors. Buffers (BatchNorm statistics) are not part of it, and a
-parameter that several modules share is one stretch of the vector.
+Buffers (BatchNorm statistics) are not part of it. A parameter that several modules share appears once.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ def flatten(model: nn.Module, state_dict: StateDict | None = None) -> Tensor:
     """The parameters of the network, or of a state dict of it, as one new vector.
 
     The vector has the data type and device of the model's parameters. Buffers and other entries of the state dict are
-    ignored; a missing parameter, another shape or a weight that is not finite is an error, and so are floating-point
-    tensors that the model knows nothing of: they are weights of a larger network.
+    ignored. A missing parameter, another shape, a weight that is not finite, or a floating-point tensor that the model
+    does not have is an error.
 
     >>> model = nn.Linear(2, 1)
     >>> flatten(model, {"weight": torch.tensor([[1.0, 2.0]]), "bias": torch.tensor([3.0])})
@@ -50,7 +49,7 @@ def flatten(model: nn.Module, state_dict: StateDict | None = None) -> Tensor:
 
 
 def views(model: nn.Module, vector: Tensor) -> dict[str, Tensor]:
-    """The vector cut into the model's parameters by name: views of the vector, nothing is copied."""
+    """Views of the vector as the model's parameters, by name."""
     size = dimension(model)
     if vector.dim() != 1 or vector.numel() != size:
         raise ValueError(
@@ -66,10 +65,9 @@ def views(model: nn.Module, vector: Tensor) -> dict[str, Tensor]:
 
 
 def unflatten(model: nn.Module, vector: Tensor) -> dict[str, Any]:
-    """A state dict with the parameters from the vector and the buffers as the model has them now.
+    """A state dict with the parameters from the vector and the current buffers of the model.
 
-    The tensors are copies: ``model.load_state_dict(unflatten(model, vector))`` and saving them are both safe.
-    Names that share a parameter get the same tensor.
+    The tensors are copies. Names that share a parameter get the same tensor.
     """
     parameters = {name: value.clone() for name, value in views(model, vector.detach()).items()}
     aliases = _aliases(model)
@@ -82,18 +80,10 @@ def unflatten(model: nn.Module, vector: Tensor) -> dict[str, Any]:
     return state
 
 
-def load_vector(model: nn.Module, vector: Tensor) -> None:
-    """Set the model's parameters to the vector, in place; buffers stay."""
-    parts = views(model, vector.detach())
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(parts[name])
-
-
 def as_vector(model: nn.Module, weights: Weights, name: str = "weights") -> Tensor:
-    """The flat vector of a point of weight space that is given as a state dict or as a flat vector.
+    """The flat vector of a state dict or flat vector; errors call it ``name``.
 
-    ``name`` is what messages call the point. The result has the data type and device of the model's parameters
+    The result has the data type and device of the model's parameters
     and may share memory with a vector that already has both.
     """
     if isinstance(weights, Mapping):
@@ -114,20 +104,20 @@ def as_vector(model: nn.Module, weights: Weights, name: str = "weights") -> Tens
 
 
 def flat_tensor(vector: object, name: str) -> Tensor:
-    """A flat vector as a tensor; a state dict is refused with the remedy, since only its model knows the order."""
+    """A flat vector as a tensor; a state dict is an error, since only its model knows the order."""
     if isinstance(vector, Mapping):
         raise ValueError(f"{name} is a state dict; give a flat vector: flatten(model, state_dict)")
     return torch.as_tensor(vector).detach()
 
 
 def _aliases(model: nn.Module) -> dict[str, str]:
-    """Every name a parameter goes by, with the first of its names (the one ``named_parameters`` gives)."""
+    """All names of each parameter, mapped to its first name (the one in ``named_parameters``)."""
     first = {id(parameter): name for name, parameter in model.named_parameters()}
     return {name: first[id(parameter)] for name, parameter in model.named_parameters(remove_duplicate=False)}
 
 
 def _parameters_in(model: nn.Module, state_dict: StateDict) -> dict[str, Tensor]:
-    """The model's parameters taken from a state dict, in order, each under any of its names."""
+    """The model's parameters from a state dict, in order, each under any of its names."""
     names: dict[str, list[str]] = {}
     for alias, name in _aliases(model).items():
         names.setdefault(name, []).append(alias)
@@ -137,26 +127,26 @@ def _parameters_in(model: nn.Module, state_dict: StateDict) -> dict[str, Tensor]
         if present is None:
             raise ValueError(
                 f"state dict has no parameter {name!r} (shape {tuple(parameter.shape)}) of {type(model).__name__}; "
-                f"it has {_some(list(state_dict))}"
+                f"it has {_first_names(list(state_dict))}"
             )
         value = torch.as_tensor(state_dict[present]).detach()
         if value.shape != parameter.shape:
             raise ValueError(
                 f"parameter {name!r} has shape {tuple(value.shape)} in the state dict, but "
-                f"{tuple(parameter.shape)} in {type(model).__name__}: the weights are of another architecture"
+                f"{tuple(parameter.shape)} in {type(model).__name__}: the weights belong to another architecture"
             )
         found[name] = value.to(dtype=parameter.dtype, device=parameter.device)
-    _refuse_strangers(model, state_dict)
+    _check_no_unknown_weights(model, state_dict)
     return found
 
 
-def _refuse_strangers(model: nn.Module, state_dict: StateDict) -> None:
+def _check_no_unknown_weights(model: nn.Module, state_dict: StateDict) -> None:
     known = {*model.state_dict(), *(name for name, _ in model.named_buffers(remove_duplicate=False))}
-    strangers = [name for name, value in state_dict.items() if name not in known and _has_floats(value)]
-    if strangers:
+    unknown = [name for name, value in state_dict.items() if name not in known and _has_floats(value)]
+    if unknown:
         raise ValueError(
-            f"state dict has weights that {type(model).__name__} does not have: {_some(strangers)}; they are of "
-            "another architecture, or belong to something else and should be left out"
+            f"state dict has weights that {type(model).__name__} does not have: {_first_names(unknown)}; use the "
+            "model they belong to, or remove them"
         )
 
 
@@ -166,8 +156,7 @@ def _has_floats(value: object) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind == "f"
 
 
-def _some(names: list[str]) -> str:
-    """The first few names, for a message."""
+def _first_names(names: list[str]) -> str:
     if not names:
         return "no entries"
     shown = ", ".join(repr(name) for name in names[:5])
@@ -175,8 +164,8 @@ def _some(names: list[str]) -> str:
 
 
 def check_finite(value: Tensor, name: str) -> None:
-    """Raise an error that names the value when one of its entries is NaN or infinite."""
-    # In one pass without any memory: NaN is the least and the largest of all that it is among.
+    """Raise an error if an entry is NaN or infinite."""
+    # One pass without extra memory: aminmax returns NaN if there is one.
     if value.numel() and not all(torch.isfinite(end) for end in value.aminmax()):
         count = int(value.numel() - torch.isfinite(value).sum())
         raise ValueError(

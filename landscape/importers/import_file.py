@@ -1,6 +1,6 @@
-"""Recognise a file by what is in it, and make a landscape of it.
+"""Recognise a file of another tool by its content and turn it into a landscape.
 
-Nothing in a foreign file is trusted: no pickles, no links to other files, sizes checked before anything is read.
+Files are not trusted: no pickles, no links to other files, sizes are checked before reading.
 """
 
 from __future__ import annotations
@@ -22,18 +22,17 @@ LARGEST_FILE: Final = 2**30
 
 
 class NotImportable(ValueError):
-    """The file is none of those that can be imported, or is damaged."""
+    """The file has an unknown format, or is damaged."""
 
 
 def import_file(path: str | os.PathLike[str], regularised: bool = False) -> Landscape:
     """The landscape in ``plane.npz`` or ``curve.npz`` of dnn-mode-connectivity or a surface ``.h5`` of loss-landscape.
 
-    The kind is told by the content, whatever the name. Errors become fractions, a row of a grid one value of y, values
-    that were never computed "not done". Files of dnn-mode-connectivity hold the loss with and without the L2 term: the
-    one without is taken, or with ``regularised`` the one with it. A landscape.h5 is opened as it is.
+    The content decides the kind, not the name. Errors become fractions, a row of a grid is one value of y, and missing
+    values are marked as not done. Files of dnn-mode-connectivity hold the loss with and without the L2 term: the one
+    without is used, or with ``regularised`` the one with it. A landscape.h5 is opened as it is.
 
-    Raises FileNotFoundError, NotImportable, which names the file, what is wrong and what would be right, or of a
-    landscape.h5 what ``Landscape.open`` raises.
+    Raises FileNotFoundError or NotImportable, and for a landscape.h5 the errors of ``Landscape.open``.
     """
     file = Path(path)
     if file.is_dir():
@@ -43,25 +42,25 @@ def import_file(path: str | os.PathLike[str], regularised: bool = False) -> Land
     if file.stat().st_size > LARGEST_FILE:
         raise NotImportable(f"{file}: is larger than {LARGEST_FILE} bytes; {EXPECTED}")
     with file.open("rb") as opened:
-        opening = opened.read(8)
+        signature = opened.read(8)
     try:
-        if opening[:4] == b"PK\x03\x04":
+        if signature[:4] == b"PK\x03\x04":
             landscape = mode_connectivity.read(file, npz_archive.read_arrays(file), regularised)
-        elif opening == b"\x89HDF\r\n\x1a\n":
+        elif signature == b"\x89HDF\r\n\x1a\n":
             with open_file(file) as hdf5:
                 ours = has_attribute(hdf5, "format") and attribute(hdf5, "format") == FORMAT
                 landscape = Landscape(file.stem) if ours else loss_landscape.read(file, hdf5)
             if ours:
                 return Landscape.open(file)
         else:
-            raise InvalidContent("is neither a .npz nor an HDF5 file" if opening else "is empty")
+            raise InvalidContent("is neither a .npz nor an HDF5 file" if signature else "is empty")
         landscape.provenance = {"fingerprint": None, "sha256": _digest(file), **landscape.provenance}
         check_landscape(landscape)
-    except InvalidContent as flaw:
-        raise NotImportable(f"{file}: {flaw}; {EXPECTED}") from None
+    except InvalidContent as error:
+        raise NotImportable(f"{file}: {error}; {EXPECTED}") from None
     except (NotALandscape, DamagedLandscape):
         raise
-    except Exception as error:  # whatever a damaged file may lead to
+    except Exception as error:  # a damaged file may raise anything
         raise NotImportable(f"{file}: {error}; {EXPECTED}") from error
     return landscape
 

@@ -3,9 +3,9 @@
 ``xcoordinates`` and, in two dimensions, ``ycoordinates``: steps along the directions of the file named in
 ``dir_file``; ``train_loss`` and ``train_acc`` (percent), sometimes ``test_loss`` and ``test_acc``. The arrays have the
 shape (len(x), len(y)), but their scheduler numbers the points row by row of meshgrid(x, y) and fills the flat array
-in that order: read flat, a row is one value of y. -1 says "not computed yet"; losses are written before accuracies, so
-a writer that was killed may leave a point with one and not the other. Beside a surface may lie the trajectory of
-training, projected on the same directions: <directions>_proj_cos.h5.
+in that order: read flat, a row is one value of y. -1 means "not computed yet"; losses are written before accuracies, so
+a killed writer may leave a point with one and not the other. The trajectory of training, projected on the same
+directions, may lie beside a surface: <directions>_proj_cos.h5.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 import h5py
 import numpy as np
 
-from valleyscope.landscape.importers.mode_connectivity import error_of
+from valleyscope.landscape.importers.mode_connectivity import error_fraction
 from valleyscope.landscape.storage import _hdf5
 from valleyscope.landscape.storage._hdf5 import InvalidContent
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -31,6 +31,7 @@ from valleyscope.landscape.storage.records import (
     PathRecord,
     PathValues,
     PlaneRecord,
+    final_metrics,
     line_name,
 )
 
@@ -42,9 +43,9 @@ _MODEL_FILE = re.compile(r"\.(?:t7|pth|pt|th|tar|ckpt|bin|pkl|safetensors)(?=_|$
 
 
 def read(path: Path, file: h5py.File) -> Landscape:
-    """The landscape in an open surface file; a trajectory that lies beside it is read, too."""
+    """The landscape in an open surface file, with the trajectory from the file beside it, if there is one."""
     if not _hdf5.has(file, "xcoordinates"):
-        raise InvalidContent(_what_else(file))
+        raise InvalidContent(_describe_other_file(file))
     directions = _hdf5.texts(file, "dir_file")[0] if _hdf5.has(file, "dir_file") else ""
     x = _hdf5.floats(file, "xcoordinates")
     y = _hdf5.floats(file, "ycoordinates") if _hdf5.has(file, "ycoordinates") else None
@@ -52,10 +53,10 @@ def read(path: Path, file: h5py.File) -> Landscape:
         if axis is not None and axis.ndim != 1:
             raise InvalidContent(f"{name}: has shape {axis.shape}, not one dimension")
     values = _values(file, x.shape if y is None else (len(y), len(x)))
-    if _falls(x):
-        x, values = x[::-1], _turned(values, -1)
-    if y is not None and _falls(y):
-        y, values = y[::-1], _turned(values, 0)
+    if _is_descending(x):
+        x, values = x[::-1], _flipped(values, -1)
+    if y is not None and _is_descending(y):
+        y, values = y[::-1], _flipped(values, 0)
     source = Path(directions).name or "unknown directions"
     note = f"imported from {path.name}: directions {source}; loss as its writer defines it (cross-entropy by default)"
     landscape = Landscape(name=path.name.removesuffix(".h5"))
@@ -77,8 +78,8 @@ def _add_planes(
     directions: str,
     note: str,
 ) -> None:
-    """One plane for all splits that are computed at the same points; a split that is less far gets its own."""
-    # Directions of their PCA are in a folder of that name, and in a file that no others have.
+    """One plane for all splits computed at the same points; a split computed at other points gets its own."""
+    # PCA directions have a special folder or file name.
     principal = "PCA_" in directions or Path(directions).name == "directions.h5"
     trajectory = _trajectory_beside(path, directions)
     targets = {name: place for name, place in TARGETS.items() if name in _targets(directions)}
@@ -125,17 +126,15 @@ def _add_line(
 
 
 def _final(t: Floats, splits: dict[str, PathValues], place: float) -> dict[str, float]:
-    """Loss and accuracy where the line passes the model, if one of its points is there."""
+    """Loss and accuracy at the model, if a point of the line is there."""
     index = int(np.abs(t - place).argmin())
     if abs(t[index] - place) > 1e-9:
         return {}
-    final = {f"{split}_loss": float(values.loss[index]) for split, values in splits.items()}
-    final |= {f"{split}_accuracy": 1.0 - float(values.error[index]) for split, values in splits.items()}
-    return {key: value for key, value in final.items() if np.isfinite(value)}
+    return {key: value for key, value in final_metrics(splits, index).items() if np.isfinite(value)}
 
 
 def _values(file: h5py.File, shape: tuple[int, ...]) -> dict[str, tuple[Floats, Floats, Mask]]:
-    """Loss, error and what is computed of each split, a row one value of y."""
+    """Loss, error and mask of computed points of each split; a row is one value of y."""
     found = {}
     for split in SPLITS:
         if not _hdf5.has(file, f"{split}_loss"):
@@ -145,13 +144,15 @@ def _values(file: h5py.File, shape: tuple[int, ...]) -> dict[str, tuple[Floats, 
         done = ~(loss < 0) if accuracy is None else ~((loss < 0) | (accuracy < 0))
         if not done.any():
             continue
-        # A loss that is NaN has been computed: the network diverged there.
+        # A NaN loss means that the network diverged there.
         loss = np.where(done, np.where(np.isnan(loss), np.inf, loss), np.nan)
-        error = np.full(shape, np.nan) if accuracy is None else np.where(done, error_of(100.0 - accuracy), np.nan)
+        error = np.full(shape, np.nan) if accuracy is None else np.where(done, error_fraction(100.0 - accuracy), np.nan)
         found[split] = loss, error, done
     if not found:
         started = _hdf5.has(file, "train_loss")
-        raise InvalidContent("train_loss: none of its points is computed yet" if started else _what_else(file))
+        raise InvalidContent(
+            "train_loss: none of its points is computed yet" if started else _describe_other_file(file)
+        )
     return found
 
 
@@ -163,7 +164,7 @@ def _flat(file: h5py.File, name: str, shape: tuple[int, ...]) -> Floats:
 
 
 def _targets(directions: str) -> list[str]:
-    """Networks that the directions of a file lead to, by its name.
+    """The networks that the directions point to, from the name of their file.
 
     A name begins with the files of the model and, if the first direction leads to one, of a second model; then comes
     ``_weights`` or ``_states``, and in the end the file of a third model, if the second direction leads to one.
@@ -180,12 +181,12 @@ def _targets(directions: str) -> list[str]:
     return [name for name, there in (("model2", first > 1), ("model3", last > 0)) if there]
 
 
-def _falls(axis: Floats) -> bool:
+def _is_descending(axis: Floats) -> bool:
     return len(axis) > 1 and bool((np.diff(axis) < 0).all())
 
 
-def _turned(values: dict[str, tuple[Floats, Floats, Mask]], axis: int) -> dict[str, tuple[Floats, Floats, Mask]]:
-    """The same with an axis the other way round."""
+def _flipped(values: dict[str, tuple[Floats, Floats, Mask]], axis: int) -> dict[str, tuple[Floats, Floats, Mask]]:
+    """The values with one axis reversed."""
     return {
         split: (np.flip(loss, axis), np.flip(error, axis), np.flip(done, axis))
         for split, (loss, error, done) in values.items()
@@ -193,7 +194,7 @@ def _turned(values: dict[str, tuple[Floats, Floats, Mask]], axis: int) -> dict[s
 
 
 def _trajectory_beside(path: Path, directions: str) -> Floats | None:
-    """The projected trajectory, if its file lies beside the surface under a name that their scripts give it."""
+    """The projected trajectory, if its file lies beside the surface under its usual name."""
     stem, bracket, _ = path.name.partition("_[")
     stems = dict.fromkeys([*([stem] if bracket else []), *([Path(directions).name] if directions else [])])
     for candidate in (path.with_name(f"{stem}_proj_{method}.h5") for stem in stems for method in ("cos", "lstsq")):
@@ -201,9 +202,9 @@ def _trajectory_beside(path: Path, directions: str) -> Floats | None:
             try:
                 with _hdf5.open_file(candidate) as file:
                     x, y = _hdf5.floats(file, "proj_xcoord"), _hdf5.floats(file, "proj_ycoord")
-            except InvalidContent as flaw:
+            except InvalidContent as error:
                 raise InvalidContent(
-                    f"the trajectory beside it, {candidate.name}: {flaw}; move it away to do without"
+                    f"the trajectory beside it, {candidate.name}: {error}; move it away to import without it"
                 ) from None
             if x.ndim != 1 or x.shape != y.shape:
                 raise InvalidContent(
@@ -213,8 +214,8 @@ def _trajectory_beside(path: Path, directions: str) -> Floats | None:
     return None
 
 
-def _what_else(file: h5py.File) -> str:
-    """What a file is that has no surface."""
+def _describe_other_file(file: h5py.File) -> str:
+    """What a file without a surface contains."""
     if _hdf5.has(file, "xdirection"):
         return "holds directions of loss-landscape (xdirection); import the surface that was computed along them"
     if _hdf5.has(file, "proj_xcoord"):

@@ -4,8 +4,8 @@ plane.npz: ``grid`` [i, j] = (x_i, y_j) in distances along u (from the first poi
 second), so the first index is x; ``tr_`` and ``te_`` arrays of the same shape: ``nll`` is the cross-entropy, ``loss``
 has an L2 term added, ``err`` and ``acc`` are in percent; ``bend_coordinates`` has the control points, first and last
 the minima; ``curve_coordinates`` the curve. curve.npz: ``ts``, ``dl`` (length of each step, first 0) and the same
-quantities along the curve. Both are written once, at the end, so every value is there; copies of the script leave out
-the curve.
+quantities along the curve. Both are written once, at the end, so every value is there; some copies of the script
+leave out the curve.
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ import numpy as np
 
 from valleyscope.landscape.storage._hdf5 import InvalidContent
 from valleyscope.landscape.storage.landscape_file import Landscape
-from valleyscope.landscape.storage.records import Floats, Grid, MinimumRecord, PathRecord, PathValues, PlaneRecord
+from valleyscope.landscape.storage.records import (
+    Floats,
+    Grid,
+    MinimumRecord,
+    PathRecord,
+    PathValues,
+    PlaneRecord,
+    final_metrics,
+)
 
 Arrays = Mapping[str, Floats]
 
@@ -80,10 +88,7 @@ def _curve(path: Path, arrays: Arrays, regularised: bool) -> Landscape:
 
 
 def _end(name: str, splits: Mapping[str, PathValues], index: int) -> MinimumRecord:
-    final: dict[str, float] = {}
-    for split, values in splits.items():
-        final[f"{split}_loss"] = float(values.loss[index])
-        final[f"{split}_accuracy"] = 1.0 - float(values.error[index])
+    final = final_metrics(splits, index)
     return MinimumRecord(name, "", final={key: value for key, value in final.items() if np.isfinite(value)})
 
 
@@ -93,14 +98,12 @@ def _axes(grid: Floats) -> tuple[Floats, Floats]:
     x, y = grid[:, 0, 0].copy(), grid[0, :, 1].copy()
     apart = max(np.abs(grid[..., 0] - x[:, None]).max(), np.abs(grid[..., 1] - y[None, :]).max())
     if not apart <= 1e-6 * max(np.ptp(x), np.ptp(y)):
-        raise InvalidContent(
-            "grid: its first index is not x, or its second not y: the coordinates form no rectangular grid"
-        )
+        raise InvalidContent("grid: its first index is not x, or its second not y: the grid is not rectangular")
     return x, y
 
 
 def _splits(arrays: Arrays, shape: tuple[int, ...], regularised: bool) -> tuple[dict[str, tuple[Floats, Floats]], str]:
-    """Loss and error of each split, and what a reader must know of them."""
+    """Loss and error of each split, and a note on them."""
     splits: dict[str, tuple[Floats, Floats]] = {}
     with_penalty = False
     for prefix, split in SPLITS.items():
@@ -114,9 +117,9 @@ def _splits(arrays: Arrays, shape: tuple[int, ...], regularised: bool) -> tuple[
             continue
         with_penalty |= source == f"{prefix}_loss"
         missing = np.full(shape, np.nan)
-        # A network whose loss is NaN has diverged: that is a value, the worst there is.
+        # A NaN loss means that the network diverged there: an infinite loss.
         loss = missing if loss is None else np.where(np.isnan(loss), np.inf, loss)
-        error = missing if percent is None else error_of(percent)
+        error = missing if percent is None else error_fraction(percent)
         splits[split] = loss, error
     if not splits:
         raise InvalidContent("has no losses or errors (tr_nll, tr_err, te_nll, te_err)")
@@ -124,14 +127,14 @@ def _splits(arrays: Arrays, shape: tuple[int, ...], regularised: bool) -> tuple[
     return splits, f"{penalty}; {TEST_NOTE}" if "test" in splits else penalty
 
 
-def error_of(percent: Floats) -> Floats:
-    """Errors in percent as fractions: all wrong where NaN, and no -1e-17 from 100 minus an accuracy."""
+def error_fraction(percent: Floats) -> Floats:
+    """Errors in percent as fractions: 1 where NaN, and 0 for rounding noise of 100 minus an accuracy."""
     fraction = np.where(np.isnan(percent), 1.0, percent / 100.0)
     return np.where(np.abs(fraction) < 1e-9, 0.0, fraction)
 
 
 def _points(bends: Floats | None) -> tuple[dict[str, tuple[float, float]], tuple[str, ...]]:
-    """Names and places of the control points; the plane is that of the first three, whatever their number."""
+    """Coordinates of the control points by name, and the names of the three that define the plane."""
     if bends is None:
         return {}, ()
     table = _table("bend_coordinates", bends)

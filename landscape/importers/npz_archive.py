@@ -1,4 +1,4 @@
-"""Arrays of a ``.npz`` file from outside: numbers only, no larger than they may be, never a pickle."""
+"""Read arrays of an untrusted ``.npz`` file: numbers only, limited in size, no pickles."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def read_arrays(path: Path) -> dict[str, Floats]:
             return arrays
     except InvalidContent:
         raise
-    except Exception as error:  # zipfile and the decompressors raise whatever damage leads them to
+    except Exception as error:  # zipfile and decompressors may raise anything
         raise InvalidContent(f"is a damaged .npz file ({error})") from None
 
 
 def _read_array(member: IO[bytes], name: str) -> Floats | None:
     try:
         shape, fortran, dtype = _header(member)
-    except Exception as error:  # numpy has Python parse the header, which may fail in any way
-        raise InvalidContent(f"{name}: is not an array of numpy ({error})") from None
+    except Exception as error:  # numpy evaluates the header, which may raise anything
+        raise InvalidContent(f"{name}: is not a numpy array ({error})") from None
     if dtype.kind not in "fiub":
         return None
     count = math.prod(shape)
     if any(length < 0 for length in shape):
-        raise InvalidContent(f"{name}: has the shape {shape}, with less than no values")
+        raise InvalidContent(f"{name}: has the negative shape {shape}")
     if count > LARGEST:
         raise InvalidContent(f"{name}: has {count} values; at most {LARGEST} are read")
     content = member.read(count * dtype.itemsize)
@@ -58,7 +58,7 @@ def _read_array(member: IO[bytes], name: str) -> Floats | None:
 def _header(member: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     version = np.lib.format.read_magic(member)
     with warnings.catch_warnings():
-        # Python 2 wrote numbers as 21L; numpy reads them and warns that it has to.
+        # Python 2 wrote numbers as 21L; numpy reads them with a warning.
         warnings.simplefilter("ignore", UserWarning)
         if version == (1, 0):
             return np.lib.format.read_array_header_1_0(member)

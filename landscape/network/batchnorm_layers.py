@@ -1,4 +1,4 @@
-"""BatchNorm layers that are told which mean and variance to normalise with."""
+"""BatchNorm layers with given mean and variance."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from valleyscope.landscape.network.fx_graph import is_altered
-from valleyscope.landscape.network.running_moments import Moments
+from valleyscope.landscape.network.running_moments import RunningMoments
 
 Normalise = Callable[..., Tensor]
 """The forward pass of a layer with given statistics."""
 
 
-def is_plain(layer: _BatchNorm) -> bool:
-    """Whether a layer does what torch's own do and nothing else."""
+def is_standard(layer: _BatchNorm) -> bool:
+    """Whether a layer has the forward pass of torch and no hooks."""
     return type(layer).forward in (_BatchNorm.forward, nn.SyncBatchNorm.forward) and not is_altered(layer)
 
 
-def plain(layer: _BatchNorm, moments: Moments, dtype: torch.dtype) -> Normalise:
+def scale_and_shift(layer: _BatchNorm, moments: RunningMoments, dtype: torch.dtype) -> Normalise:
     """BatchNorm as x -> x * scale + shift: scale = gamma / sqrt(v + eps), shift = beta - m * scale; from float64."""
     mean, variance = moments.pooled()
     scale = (variance + layer.eps).rsqrt()
@@ -33,45 +33,47 @@ def plain(layer: _BatchNorm, moments: Moments, dtype: torch.dtype) -> Normalise:
     return partial(_scaled, scale.to(dtype), shift.to(dtype))
 
 
-def by_itself(layer: _BatchNorm, forward: Normalise, moments: Moments, dtype: torch.dtype) -> Normalise:
-    """A forward pass of the layer's own, which finds the statistics where running averages are kept."""
+def through_running_averages(
+    layer: _BatchNorm, forward: Normalise, moments: RunningMoments, dtype: torch.dtype
+) -> Normalise:
+    """The layer's own forward pass, with the statistics set as its running averages."""
     mean, variance = (moment.to(dtype) for moment in moments.pooled())
 
-    def told(*arguments: object, **options: object) -> Tensor:
+    def with_statistics(*arguments: object, **options: object) -> Tensor:
         layer.running_mean, layer.running_var = mean, variance
         return forward(*arguments, **options)
 
-    return told
+    return with_statistics
 
 
 def check_accepts_statistics(name: str, layer: _BatchNorm, x: Tensor) -> None:
-    """Raise an error unless a layer of the user's own making can be told the statistics of inputs like ``x``.
+    """Raise an error unless a custom BatchNorm layer normalises by its running averages.
 
-    It can if it does the same with some samples, told the statistics of all, as it does with all of them in training.
+    It does if some samples, with the statistics of all set, give the same as all of them in training mode.
     """
-    kept = dict(layer._buffers)
+    saved = dict(layer._buffers)
     generator = torch.Generator().manual_seed(0)
     shape = (8, *x.shape[1:])
     channels = torch.linspace(1.0, 2.0, x.shape[1]).view(-1, *(1,) * (x.dim() - 2))
     samples = (channels * (1.0 + torch.randn(shape, generator=generator))).to(x)
-    moments = Moments()
+    moments = RunningMoments()
     moments.add(samples)
     try:
-        layer._buffers.update({key: None if value is None else value.clone() for key, value in kept.items()})
+        layer._buffers.update({key: None if value is None else value.clone() for key, value in saved.items()})
         with torch.no_grad():
             expected = layer.train()(samples)[:4]
-            found = by_itself(layer.eval(), layer, moments, x.dtype)(samples[:4])
-        listens = torch.allclose(found, expected, rtol=1e-2, atol=1e-2)
-    except Exception:  # a forward pass of the user's own may fail in any way on inputs of ours
-        listens = False
+            found = through_running_averages(layer.eval(), layer, moments, x.dtype)(samples[:4])
+        accepted = torch.allclose(found, expected, rtol=1e-2, atol=1e-2)
+    except Exception:  # custom code may raise anything on these inputs
+        accepted = False
     finally:
         layer.eval()
-        layer._buffers.update(kept)
-    if not listens:
+        layer._buffers.update(saved)
+    if not accepted:
         raise ValueError(
-            f"BatchNorm layer {name!r} is a {type(layer).__name__} with a forward pass or hooks of its own, which does "
-            "not normalise its input by running_mean and running_var alone, so it cannot be told population "
-            "statistics; use batch_norm='running' or 'frozen'"
+            f"BatchNorm layer {name!r} is a {type(layer).__name__} with its own forward pass or hooks, which does not "
+            "normalise by running_mean and running_var alone, so population statistics cannot be set; "
+            "use batch_norm='running' or 'frozen'"
         )
 
 

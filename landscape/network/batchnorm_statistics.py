@@ -1,9 +1,9 @@
-"""Statistics of BatchNorm layers at points of weight space, where no training has left any.
+"""Statistics of BatchNorm layers at points of weight space.
 
-``Population`` is the default: at every layer the mean and biased variance over all training samples, the layers before
-it already normalised with theirs. This is what one batch of the whole training set would give, and it depends on the
-weights and the data alone. ``Running`` is the way of Garipov et al. (2018): averages over batches of one pass in
-training mode, which depend on the batch size and the order of the samples.
+``PopulationStatistics`` is the default: at every layer the mean and biased variance over all training samples, after
+the layers before it were normalised with theirs. One batch of the whole training set would give the same; they depend
+on weights and data alone. ``RunningStatistics`` are those of Garipov et al. (2018): averages over batches of one pass
+in training mode, which depend on the batch size and the order of the samples.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from valleyscope.landscape.network.batchnorm_layers import (
     Normalise,
-    by_itself,
     check_accepts_statistics,
-    is_plain,
-    plain,
+    is_standard,
+    scale_and_shift,
+    through_running_averages,
 )
 from valleyscope.landscape.network.call_recorder import CallRecord
-from valleyscope.landscape.network.fx_graph import InterruptedGraph, module_of
+from valleyscope.landscape.network.fx_graph import PausableGraph, module_of
 from valleyscope.landscape.network.memory_limit import machine_memory
-from valleyscope.landscape.network.running_moments import Moments
+from valleyscope.landscape.network.running_moments import RunningMoments
 
-# A network that sees all samples at once holds its largest output, about this many times.
-_SEVERAL = 4
+# A network that runs on all samples at once holds about this many outputs of the largest size.
+_LIVE_OUTPUTS = 4
 
 Advance = Callable[[float], None]
-"""Told of every so many samples that are done; it may raise to stop the work."""
+"""Called with the number of samples done at a point; it may raise to stop the work."""
 
 
 def batch_norms(network: nn.Module) -> dict[str, _BatchNorm]:
@@ -40,58 +40,59 @@ def batch_norms(network: nn.Module) -> dict[str, _BatchNorm]:
 
 
 def check_running_averages(layers: Mapping[str, _BatchNorm], wanted: str) -> None:
-    """Raise an error that names the first layer which keeps no running averages."""
+    """Raise an error that names the first layer without running averages."""
     for name, layer in layers.items():
         if layer.running_mean is None:
             raise ValueError(
-                f"BatchNorm layer {name!r} keeps no running averages, which batch_norm={wanted!r} needs; "
+                f"BatchNorm layer {name!r} has no running averages, which batch_norm={wanted!r} needs; "
                 "use batch_norm='population'"
             )
 
 
 def check_not_compiled(network: nn.Module, wanted: str) -> None:
-    """Raise an error that names the first BatchNorm layer in TorchScript, where it can be given no statistics."""
+    """Raise an error that names the first BatchNorm layer in TorchScript: its statistics cannot be set."""
     for name, module in network.named_modules():
         buffers = {key for key, _ in module.named_buffers(recurse=False)}
         if isinstance(module, torch.jit.ScriptModule) and {"running_mean", "running_var"} <= buffers:
             raise ValueError(
                 f"layer {name!r} is BatchNorm in TorchScript, whose statistics cannot be recomputed, and batch_norm is "
-                f"{wanted!r}; give the network before it was scripted, or use batch_norm='frozen'"
+                f"{wanted!r}; pass the network before scripting, or use batch_norm='frozen'"
             )
 
 
-class Population:
-    """Population statistics of the BatchNorm layers of a network, which it makes its layers use.
+class PopulationStatistics:
+    """Population statistics of the BatchNorm layers of a network; replaces the forward passes of these layers.
 
-    A network that can be traced is run layer by layer over blocks: every block stops at a BatchNorm layer until all
-    have arrived there. Any other network sees all samples at once.
+    A traced network runs layer by layer over blocks: every block pauses at a BatchNorm layer until all have reached it.
+    Any other network runs on all samples at once.
     """
 
-    def __init__(self, network: nn.Module, example: Tensor, trial: CallRecord) -> None:
+    def __init__(self, network: nn.Module, example: Tensor, record: CallRecord) -> None:
         self._network = network
         self._device = example.device
         self._statistics: list[Normalise] = []
         self._calls = 0
         self._measuring = False
         self._layers: list[_BatchNorm] = []
-        self._graph: InterruptedGraph | None = None
+        self._graph: PausableGraph | None = None
         layers = batch_norms(network)
-        self._own = {layer: layer.forward for layer in layers.values() if not is_plain(layer)}
-        for name, x in _inputs(network, {name: layers[name] for name in layers if layers[name] in self._own}, example):
+        self._custom_forwards = {layer: layer.forward for layer in layers.values() if not is_standard(layer)}
+        custom = {name: layer for name, layer in layers.items() if layer in self._custom_forwards}
+        for name, x in _layer_inputs(network, custom, example):
             check_accepts_statistics(name, layers[name], x)
-        stops = _calls(network)
+        stops = _batch_norm_nodes(network)
         if isinstance(network, fx.GraphModule) and set(stops.values()) == set(layers.values()):
             self._layers = list(stops.values())
-            self._graph = InterruptedGraph(network, stops)
-            self.bytes_a_sample = _held(self._graph, example) // len(example)
+            self._graph = PausableGraph(network, stops)
+            self.bytes_a_sample = _peak_live_bytes(self._graph, example) // len(example)
         else:
-            self.bytes_a_sample = _SEVERAL * trial.largest_output
+            self.bytes_a_sample = _LIVE_OUTPUTS * record.largest_output
         for layer in layers.values():
             layer.forward = partial(self._forward, layer)  # type: ignore[method-assign]
 
-    def refuse_beyond(self, limit: int | None, samples: int) -> None:
-        """Raise an error that says how many samples fit, when the statistics of so many need more memory."""
-        allowed = limit if limit is not None else _memory(self._device) // 2
+    def check_memory(self, limit: int | None, samples: int) -> None:
+        """Raise an error if the statistics of this many samples need more memory than the limit."""
+        allowed = limit if limit is not None else _device_memory(self._device) // 2
         if samples * self.bytes_a_sample > allowed:
             raise ValueError(
                 f"population statistics of BatchNorm over {samples} samples need "
@@ -101,31 +102,31 @@ class Population:
 
     @torch.inference_mode()
     def measure(self, blocks: Sequence[Callable[[], Tensor]], advance: Advance) -> list[Tensor]:
-        """Take the statistics from samples, given as blocks to be fetched, and return the network's output for each."""
+        """Compute the statistics over blocks of samples (functions that load them); returns the output of each."""
         self._statistics = []
         if self._graph is None:
-            return self._measure_at_once([fetch() for fetch in blocks], advance)
+            return self._measure_at_once([load() for load in blocks], advance)
         runs = []
-        moments = Moments()
-        for fetch in blocks:
-            run = self._graph.start(fetch())
+        moments = RunningMoments()
+        for load in blocks:
+            run = self._graph.start(load())
             if run.resume():
                 moments.add(run.input)
             runs.append(run)
         for place, layer in enumerate(self._layers):
-            normalise = self._take(layer, moments, runs[0].input.dtype)
-            moments = Moments()
+            normalise = self._keep_statistics(layer, moments, runs[0].input.dtype)
+            moments = RunningMoments()
             for run in runs:
                 size = len(run.input)
                 self._calls = place
-                # A layer with hooks or a forward pass of its own is called, and ends up in ``_forward``.
-                if run.resume(run.result() if layer in self._own else normalise(run.input)):
+                # A custom layer is called, and calls ``_forward``.
+                if run.resume(run.result() if layer in self._custom_forwards else normalise(run.input)):
                     moments.add(run.input)
                 advance(size / len(self._layers))
         return [run.output for run in runs]
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The output of the network with the statistics taken last."""
+        """The output of the network with the last statistics."""
         self._calls = 0
         output: Tensor = self._network(x)
         return output
@@ -139,33 +140,35 @@ class Population:
         advance(len(output))
         return list(output.split([len(block) for block in blocks]))  # type: ignore[no-untyped-call]
 
-    def _take(self, layer: _BatchNorm, moments: Moments, dtype: torch.dtype) -> Normalise:
-        """Keep the statistics of the next call of a layer."""
-        own = self._own.get(layer)
-        normalise = plain(layer, moments, dtype) if own is None else by_itself(layer, own, moments, dtype)
+    def _keep_statistics(self, layer: _BatchNorm, moments: RunningMoments, dtype: torch.dtype) -> Normalise:
+        custom_forward = self._custom_forwards.get(layer)
+        if custom_forward is None:
+            normalise = scale_and_shift(layer, moments, dtype)
+        else:
+            normalise = through_running_averages(layer, custom_forward, moments, dtype)
         self._statistics.append(normalise)
         return normalise
 
     def _forward(self, layer: _BatchNorm, x: Tensor, *arguments: object, **options: object) -> Tensor:
-        """Forward pass of a BatchNorm layer: with statistics of its input, or with the next ones taken before."""
+        """Forward pass of a BatchNorm layer: with statistics of its input, or with the stored ones."""
         if self._measuring:
-            moments = Moments()
+            moments = RunningMoments()
             moments.add(x)
-            return self._take(layer, moments, x.dtype)(x, *arguments, **options)
+            return self._keep_statistics(layer, moments, x.dtype)(x, *arguments, **options)
         if self._calls == len(self._statistics):
             raise ValueError(
-                "the network calls BatchNorm layers more often for some data than for others, so population statistics "
-                "do not fit; use batch_norm='running' or 'frozen'"
+                "the network calls BatchNorm layers more often for some inputs than for others, so population "
+                "statistics do not fit; use batch_norm='running' or 'frozen'"
             )
         self._calls += 1
         return self._statistics[self._calls - 1](x, *arguments, **options)
 
 
-class Running:
+class RunningStatistics:
     """Running averages over batches in training mode: momentum b / (n + b) after n samples, for a batch of b.
 
     Variances are averages of the batches' unbiased ones, as PyTorch keeps them. Only BatchNorm layers are put in
-    training mode: dropout stays off, so that the same weights always give the same values.
+    training mode: dropout stays off, so the same weights always give the same values.
     """
 
     def __init__(self, network: nn.Module) -> None:
@@ -174,14 +177,14 @@ class Running:
 
     @torch.inference_mode()
     def measure(self, batches: Sequence[Callable[[], Tensor]], advance: Advance) -> list[Tensor]:
-        """Average over batches, given as blocks to be fetched; returns no outputs, since the averages come after."""
+        """Average over batches (functions that load them); returns no outputs."""
         seen = 0
         for layer in self._layers:
             layer.reset_running_stats()
             layer.train()
         try:
-            for fetch in batches:
-                x = fetch()
+            for load in batches:
+                x = load()
                 for layer in self._layers:
                     layer.momentum = len(x) / (seen + len(x))
                 self._network(x)
@@ -193,21 +196,21 @@ class Running:
         return []
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The output of the network with the averages taken last."""
+        """The output of the network with the last averages."""
         output: Tensor = self._network(x)
         return output
 
 
-def _calls(network: nn.Module) -> dict[fx.Node, _BatchNorm]:
-    """The nodes of a graph that call BatchNorm layers, in order; none for a network that could not be traced."""
+def _batch_norm_nodes(network: nn.Module) -> dict[fx.Node, _BatchNorm]:
+    """The nodes of a traced network that call BatchNorm layers, in order."""
     if not isinstance(network, fx.GraphModule):
         return {}
     called = ((node, module_of(network, node)) for node in network.graph.nodes)
     return {node: module for node, module in called if isinstance(module, _BatchNorm)}
 
 
-def _inputs(network: nn.Module, layers: Mapping[str, _BatchNorm], example: Tensor) -> list[tuple[str, Tensor]]:
-    """What the layers are called with when the network runs on the example."""
+def _layer_inputs(network: nn.Module, layers: Mapping[str, _BatchNorm], example: Tensor) -> list[tuple[str, Tensor]]:
+    """The inputs of these layers when the network runs on the example, by name."""
     found: list[tuple[str, Tensor]] = []
     hooks = [
         layer.register_forward_pre_hook(lambda _, given, name=name: found.append((name, given[0])), prepend=True)
@@ -223,20 +226,19 @@ def _inputs(network: nn.Module, layers: Mapping[str, _BatchNorm], example: Tenso
     return found
 
 
-def _held(graph: InterruptedGraph, example: Tensor) -> int:
-    """Memory that a forward pass on the example holds while it waits at a BatchNorm layer, at most."""
+def _peak_live_bytes(graph: PausableGraph, example: Tensor) -> int:
+    """Peak memory of a forward pass on the example while it pauses at BatchNorm layers."""
     run = graph.start(example.clone())
-    most = 0
+    peak = 0
     with torch.no_grad():
-        going = run.resume()
-        while going:
-            most = max(most, run.live_bytes())
-            going = run.resume(run.result())
-    return most
+        paused = run.resume()
+        while paused:
+            peak = max(peak, run.live_bytes())
+            paused = run.resume(run.result())
+    return peak
 
 
-def _memory(device: torch.device) -> int:
-    """Memory of a device in bytes."""
+def _device_memory(device: torch.device) -> int:
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
     return machine_memory()

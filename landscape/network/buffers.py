@@ -1,7 +1,7 @@
-"""The buffers of a network: what a state dict holds besides weights.
+"""The buffers of a network: the entries of a state dict besides weights.
 
-Flat vectors are weights alone. A path or plane through several networks is of one network with moving weights, so what
-else they hold has to be the same in all of them, but for statistics of BatchNorm that are taken anew at every point.
+Flat vectors hold weights only. On a path or plane through several networks only weights change, so the buffers must be
+equal in all of them, except BatchNorm statistics that are recomputed at every point.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
 def with_buffers(model: nn.Module, networks: Mapping[str, Weights], *, statistics: bool) -> nn.Module:
-    """The model with the buffers that these networks, given by name, have in common; a copy if it has others.
+    """The model with the common buffers of these networks; a copy if its own differ.
 
-    Without ``statistics`` those of BatchNorm layers do not count. A buffer in which two state dicts differ is refused.
+    Without ``statistics`` BatchNorm statistics are ignored. It is an error if two state dicts differ in a buffer.
     """
-    left_out = set() if statistics else _of_batch_norm(model)
+    ignored = set() if statistics else _batch_norm_buffers(model)
     found: dict[str, Tensor] = {}
     for name, buffer in model.named_buffers(remove_duplicate=False):
         given = {
@@ -31,19 +31,19 @@ def with_buffers(model: nn.Module, networks: Mapping[str, Weights], *, statistic
             for network, weights in networks.items()
             if isinstance(weights, Mapping) and name in weights
         }
-        if name in left_out or not given:
+        if name in ignored or not given:
             continue
         (first, value), *others = given.items()
         for other, another in others:
             if another.shape != value.shape or not torch.equal(value, another):
                 raise ValueError(
-                    f"the state dicts of {first!r} and {other!r} differ in the buffer {name!r}, which is no weight: "
-                    f"between them it has no value{_remedy(model, name)}"
+                    f"the state dicts of {first!r} and {other!r} differ in the buffer {name!r}, which has no value "
+                    f"between them{_remedy(model, name)}"
                 )
         if value.shape != buffer.shape:
             raise ValueError(
                 f"buffer {name!r} has shape {tuple(value.shape)} in {first!r}, but {tuple(buffer.shape)} in "
-                f"{type(model).__name__}: the state dict is of another architecture"
+                f"{type(model).__name__}: the state dict belongs to another architecture"
             )
         if not torch.equal(value, buffer):
             found[name] = value
@@ -57,10 +57,10 @@ def with_buffers(model: nn.Module, networks: Mapping[str, Weights], *, statistic
     return changed
 
 
-def _of_batch_norm(model: nn.Module) -> set[str]:
+def _batch_norm_buffers(model: nn.Module) -> set[str]:
     layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, _BatchNorm)}
     return {f"{name}.{key}".lstrip(".") for name in layers for key in _STATISTICS}
 
 
 def _remedy(model: nn.Module, name: str) -> str:
-    return "; use batch_norm='population' or 'running'" if name in _of_batch_norm(model) else ""
+    return "; use batch_norm='population' or 'running'" if name in _batch_norm_buffers(model) else ""

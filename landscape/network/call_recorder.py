@@ -1,4 +1,4 @@
-"""A trial run of a network on a few samples: which modules it calls, with what, and what it does to its input."""
+"""Run a network on a few samples and record which modules it calls and whether it changes its input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call of a module: whether its input is the raw data (or a view of it), and what came out."""
+    """One call of a module: whether its input is the raw data (or a view of it), and the size of its output."""
 
     module: nn.Module
     raw: bool
@@ -29,26 +29,26 @@ class CallRecord:
 
     @property
     def largest_output(self) -> int:
-        """Bytes a sample of the largest output of a module."""
+        """Bytes per sample of the largest output of a module."""
         return max((call.nbytes for call in self.calls), default=self.output.nbytes) // self.samples
 
 
 def record_calls(network: nn.Module, x: Tensor) -> CallRecord:
-    """Run the network on a copy of ``x`` without gradients and watch its modules, as far as they let themselves.
+    """Run the network on a copy of ``x`` without gradients and record the calls of its modules.
 
-    Modules of TorchScript take no hooks.
+    TorchScript modules take no hooks and are not recorded.
     """
     x = x.clone(memory_format=torch.contiguous_format)
-    untouched = x._version
+    version = x._version
     calls: list[Call] = []
 
-    def watch(module: nn.Module, inputs: tuple[object, ...], output: object) -> None:
-        raw = x._version == untouched and any(_shares_memory(value, x) for value in inputs)
+    def record(module: nn.Module, inputs: tuple[object, ...], output: object) -> None:
+        raw = x._version == version and any(_shares_memory(value, x) for value in inputs)
         if isinstance(output, Tensor):
             calls.append(Call(module, raw, output.shape, output.nbytes))
 
-    watched = [module for module in network.modules() if not isinstance(module, torch.jit.ScriptModule)]
-    hooks = [module.register_forward_hook(watch) for module in watched]
+    hooked = [module for module in network.modules() if not isinstance(module, torch.jit.ScriptModule)]
+    hooks = [module.register_forward_hook(record) for module in hooked]
     try:
         with torch.no_grad():
             output = network(x)
@@ -63,7 +63,7 @@ def record_calls(network: nn.Module, x: Tensor) -> CallRecord:
             f"{type(network).__name__} returns {found} for {len(x)} samples; expected logits of shape "
             f"({len(x)}, classes): wrap the network in a module that returns them"
         )
-    return CallRecord(len(x), tuple(calls), output, x._version != untouched)
+    return CallRecord(len(x), tuple(calls), output, x._version != version)
 
 
 def _shares_memory(value: object, x: Tensor) -> bool:

@@ -1,8 +1,7 @@
-"""The order in which the images of a network lie in memory.
+"""Run networks in channels-last memory order, in which convolution and pooling are fastest.
 
-In channels-last order convolution and pooling are fastest. Networks are written for the other order, in which the
-pixels of a channel lie together: there ``images.view(samples, -1)`` needs no copy, and torch refuses it where it would
-need one. A network that does this gets its copy; what that does not help keeps the order it was written for.
+Networks are usually written for contiguous order, in which ``images.view(samples, -1)`` needs no copy; in channels-last
+order torch raises an error for it. Such views are replaced by copies; networks that still fail keep contiguous order.
 """
 
 from __future__ import annotations
@@ -16,44 +15,44 @@ from torch.overrides import TorchFunctionMode
 
 from valleyscope.landscape.network.flat_parameters import FlatNetwork
 
-_REFUSED = "view size is not compatible"
-_COPYING = {"view": "reshape", "view_as": "reshape_as"}
+_VIEW_ERROR = "view size is not compatible"
+_COPYING_METHODS = {"view": "reshape", "view_as": "reshape_as"}
 
 
 def copying_method(name: str, arguments: Iterable[object], options: Mapping[str, object]) -> str | None:
-    """The method of a tensor that does the same as one that only views, with a copy where there is no other way.
+    """The tensor method that does the same as a view, with a copy if necessary; None for other methods.
 
     >>> copying_method("view", [2, -1], {}), copying_method("view", [torch.int32], {}), copying_method("relu", [], {})
     ('reshape', None, None)
     """
     by_place = not options and not any(isinstance(argument, torch.dtype) for argument in arguments)
-    return _COPYING.get(name) if by_place else None
+    return _COPYING_METHODS.get(name) if by_place else None
 
 
-def to_channels_last(bound: FlatNetwork, x: Tensor) -> bool:
-    """Whether the network takes inputs like ``x``, channels-last as far as it has images, with weights in that order.
+def to_channels_last(flat: FlatNetwork, x: Tensor) -> bool:
+    """Put the network into channels-last order if it runs on inputs like ``x`` in that order; returns whether it does.
 
-    Where it must, its ``view`` learns to copy. This is right unless the network writes into such a view and means what
-    is behind it, so the output is compared. Where it is not right the weights are put into plain order.
+    If necessary its views become copies. That is wrong if the network writes into such a view, so the output is
+    compared. If it differs, the weights go back to contiguous order.
     """
-    network = bound.network
+    network = flat.network
     if _output(network, x) is not None:
         return True
-    bound.lay_out(channels_last=False)
+    flat.bind_parameters(channels_last=False)
     expected = _output(network, x.clone(memory_format=torch.contiguous_format))
     if expected is not None and not isinstance(network, torch.jit.ScriptModule):
-        bound.lay_out(channels_last=True)
+        flat.bind_parameters(channels_last=True)
         plain = network.forward
-        network.forward = _Copying(plain)
-        if _agree(_output(network, x), expected):
+        network.forward = _CopyingForward(plain)
+        if _equal_up_to_rounding(_output(network, x), expected):
             return True
         network.forward = plain
-        bound.lay_out(channels_last=False)
+        flat.bind_parameters(channels_last=False)
     return False
 
 
-class _Copying:
-    """A forward pass in which views copy where they must."""
+class _CopyingForward:
+    """A forward pass in which views copy if necessary."""
 
     def __init__(self, forward: Callable[..., Any]) -> None:
         self._forward = forward
@@ -75,17 +74,16 @@ class _CopyingViews(TorchFunctionMode):
 
 @torch.no_grad()
 def _output(network: nn.Module, x: Tensor) -> Any:
-    """What the network makes of a copy of the input; None if it may not view it as it wants to."""
+    """The output for a copy of the input; None if a view fails in this memory order."""
     try:
         return network(x.clone())
     except RuntimeError as error:
-        if _REFUSED in str(error):
+        if _VIEW_ERROR in str(error):
             return None
         raise
 
 
-def _agree(found: object, expected: object) -> bool:
-    """Whether two outputs are equal but for rounding, which differs from one order in memory to the other."""
+def _equal_up_to_rounding(found: object, expected: object) -> bool:
     if not isinstance(found, Tensor) or not isinstance(expected, Tensor) or found.shape != expected.shape:
         return False
     scale = float(expected.abs().nan_to_num(posinf=0.0).amax()) if expected.numel() else 0.0

@@ -1,4 +1,4 @@
-"""Private copies of networks, also of those that keep results of their last forward pass."""
+"""Copies of networks, also of those that store results of their last forward pass."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Network = TypeVar("Network", bound=nn.Module)
 def copied(model: Network) -> Network:
     """A copy that shares no tensor with the model.
 
-    torch refuses to copy a tensor that has a history of gradients. Networks hold such tensors when they store
-    activations, and where a weight is computed from parameters before every pass (pruning masks, weight norm). The copy
-    gets their values; the next pass computes them anew.
+    torch cannot copy tensors with a gradient history. Networks hold such tensors when they store activations, or when a
+    weight is computed from parameters before every pass (pruning masks, weight norm). The copy gets their values; the
+    next pass recomputes them.
     """
     held = (value for module in model.modules() for value in _tensors(vars(module), set()))
-    # With gradients, the parameters of a copied TorchScript module would have a history themselves.
+    # With gradients, the parameters of a copied TorchScript module would get a history.
     with torch.no_grad():
         return copy.deepcopy(model, {id(value): value.detach().clone() for value in held if not value.is_leaf})
 
 
 def _tensors(value: object, seen: set[int]) -> Iterator[Tensor]:
-    """The tensors in nested containers; a container that holds itself is entered once."""
+    """The tensors in nested containers, which may contain themselves."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, Mapping | list | tuple | set) and id(value) not in seen:

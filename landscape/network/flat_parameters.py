@@ -1,8 +1,7 @@
-"""A copy of a network whose parameters are views of one flat buffer, for gradients at any point of weight space.
+"""A copy of a network whose parameters are views of one flat buffer.
 
-Setting the buffer moves all parameters at once. Cutting a flat vector that requires a gradient would make each
-parameter's gradient a full-size vector of zeros with one stretch filled; here every parameter is a leaf, and its
-gradient has its own size.
+Writing the buffer sets all parameters at once. Every parameter is a leaf with a gradient of its size; slices of a
+flat vector that requires a gradient would each get a full-size gradient.
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ from valleyscope.landscape.network.copying import copied
 
 
 class FlatNetwork:
-    """A private copy of the model, in training mode, with parameters bound to ``weights``.
+    """A copy of the model, in training mode, whose parameters are views of the buffer ``weights``.
 
-    Inside the buffer, parameters of four dimensions lie in channels-last order unless told otherwise (convolutions on
-    images are faster in it); ``arrange`` brings flat vectors into this order and ``restore`` brings them back. At
-    first the weights are those of the model.
+    In the buffer, parameters of four dimensions are in channels-last order by default, which is faster;
+    ``to_buffer`` converts flat vectors (in the order of ``flatten``) to buffer order and ``from_buffer`` back.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -30,28 +28,28 @@ class FlatNetwork:
         kinds = {(parameter.dtype, parameter.device) for parameter in self.parameters}
         if len(kinds) > 1:
             found = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
-            raise ValueError(f"the parameters are of several kinds ({found}); convert the model to one first")
+            raise ValueError(f"the parameters have several data types or devices ({found}); convert the model to one")
         ((dtype, device),) = kinds
         self.released: set[nn.Parameter] = set()
         self.dimension = dimension(model)
         self.weights = torch.zeros(self.dimension, dtype=dtype, device=device)
-        self.lay_out(channels_last=True)
+        self.bind_parameters(channels_last=True)
         for parameter in self.parameters:
             parameter.requires_grad_(True)
 
-    def lay_out(self, *, channels_last: bool) -> None:
-        """Bind all parameters to the buffer, with their values, in this order of memory."""
+    def bind_parameters(self, *, channels_last: bool) -> None:
+        """Make all parameters views of the buffer, with their values, in this memory order."""
         self.channels_last = channels_last
-        for parameter, view in zip(self.parameters, self.cut(self.weights), strict=True):
-            # In either order a parameter has the same stretch of the buffer, where its own values may lie already.
+        for parameter, view in zip(self.parameters, self.views_of_buffer(self.weights), strict=True):
+            # In both orders a parameter has the same part of the buffer, which may hold its values already.
             parameter.data = view.copy_(parameter.detach().clone())
 
     def release(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Take parameters out of the buffer: whoever does this looks after them, and the buffer gets smaller."""
+        """Remove parameters from the buffer: the caller sets them from now on."""
         self.released.update(parameters)
-        bound = [parameter for parameter in self.parameters if parameter not in self.released]
-        weights = self.weights.new_zeros(sum(parameter.numel() for parameter in bound))
-        for parameter, view in zip(bound, self.cut(weights), strict=True):
+        remaining = [parameter for parameter in self.parameters if parameter not in self.released]
+        weights = self.weights.new_zeros(sum(parameter.numel() for parameter in remaining))
+        for parameter, view in zip(remaining, self.views_of_buffer(weights), strict=True):
             parameter.data = view.copy_(parameter.detach())
         self.weights = weights
 
@@ -59,8 +57,8 @@ class FlatNetwork:
     def device(self) -> torch.device:
         return self.weights.device
 
-    def cut(self, vector: Tensor) -> list[Tensor]:
-        """Views of an arranged vector with the shapes of the parameters in the buffer."""
+    def views_of_buffer(self, vector: Tensor) -> list[Tensor]:
+        """Views of a vector in buffer order with the shapes of the parameters in the buffer."""
         parts: list[Tensor] = []
         offset = 0
         for parameter in self.parameters:
@@ -75,32 +73,32 @@ class FlatNetwork:
                 parts.append(part.view(parameter.shape))
         return parts
 
-    def arrange(self, vector: Tensor) -> Tensor:
-        """A flat vector (in the order of ``flatten``) as a new vector in the order of the buffer."""
-        arranged = torch.empty_like(self.weights)
-        parts = iter(self.cut(arranged))
-        for parameter, value in zip(self.parameters, self.pieces(vector), strict=True):
+    def to_buffer(self, vector: Tensor) -> Tensor:
+        """A copy of a flat vector in buffer order."""
+        buffer = torch.empty_like(self.weights)
+        parts = iter(self.views_of_buffer(buffer))
+        for parameter, value in zip(self.parameters, self.views_of_flat(vector), strict=True):
             if parameter not in self.released:
                 next(parts).copy_(value)
-        return arranged
+        return buffer
 
-    def pieces(self, vector: Tensor) -> list[Tensor]:
+    def views_of_flat(self, vector: Tensor) -> list[Tensor]:
         """Views of a flat vector with the shapes of all parameters."""
         sizes = [parameter.numel() for parameter in self.parameters]
-        pieces = torch.split(vector, sizes)
-        return [piece.view(parameter.shape) for piece, parameter in zip(pieces, self.parameters, strict=True)]
+        views_of_flat = torch.split(vector, sizes)
+        return [piece.view(parameter.shape) for piece, parameter in zip(views_of_flat, self.parameters, strict=True)]
 
-    def restore(self, arranged: Tensor) -> Tensor:
-        """The inverse of ``arrange``."""
-        return torch.cat([part.reshape(-1) for part in self.cut(arranged)])
+    def from_buffer(self, buffer: Tensor) -> Tensor:
+        """The inverse of ``to_buffer``."""
+        return torch.cat([part.reshape(-1) for part in self.views_of_buffer(buffer)])
 
     def inputs(self, x: Tensor) -> Tensor:
-        """Inputs on the device, in the data type (whole numbers stay) and, if images, in the order of the weights."""
+        """Inputs on the device, in the data type (integers stay) and, for images, the memory order of the weights."""
         x = x.to(self.weights) if x.is_floating_point() else x.to(self.device)
         return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 and self.channels_last else x
 
-    def take_gradients(self) -> Sequence[Tensor]:
-        """The gradients of the parameters since the last call; a parameter that took no part has zeros."""
+    def pop_gradients(self) -> Sequence[Tensor]:
+        """Return and clear the gradients of the parameters; zeros for unused ones."""
         gradients = [
             torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in self.parameters
         ]

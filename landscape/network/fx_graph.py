@@ -1,4 +1,4 @@
-"""The operations of a network as a graph, for networks that can be traced; all others run as they are."""
+"""Networks as torch.fx graphs, for networks that can be traced."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from valleyscope.landscape.network.channels_last import copying_method
 
 _Step = tuple[fx.Node, Callable[..., Any], tuple[fx.Node, ...]]
-"""A node, what it does with its arguments, and the values that are not needed after it."""
+"""A node, its function, and the values that are not needed after it."""
 
 
-def traced(network: nn.Module, x: Tensor) -> fx.GraphModule | None:
-    """The network as a graph over its own modules; None where its forward pass depends on values or cannot be traced.
+def trace_network(network: nn.Module, x: Tensor) -> fx.GraphModule | None:
+    """The network as a graph over its own modules; None if it cannot be traced.
 
-    The graph is believed only if it gives the same as the network on a trial input, at other weights than it was
-    traced at: what the network computed from parameters behind the tracer's back is a constant in the graph. Where the
-    network views values, the graph copies them if it must: they may lie in memory in another order than in the network.
+    The graph must give the same as the network on the input ``x`` at changed weights: values that the network computed
+    from parameters unseen by the tracer are constants in the graph. Views become copies if necessary: in the graph,
+    values may be in another memory order.
     """
     try:
         tracer = _Tracer()
         graph = fx.GraphModule(network, tracer.trace(network))
-        _let_views_copy(graph)
-        with _elsewhere(network):
+        _replace_views(graph)
+        with _changed_weights(network):
             same = torch.equal(graph(x.clone()).nan_to_num(), network(x.clone()).nan_to_num())
-    except Exception:  # tracing runs the user's own code on symbols, which may fail in any way
+    except Exception:  # tracing runs custom code on symbols, which may raise anything
         return None
     return graph if same else None
 
 
 class _Tracer(fx.Tracer):
-    """Keeps BatchNorm layers whole, also those of the user's own making: their statistics are asked for."""
+    """Keeps BatchNorm layers whole, also custom ones, to replace their statistics."""
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         return isinstance(m, _BatchNorm) or super().is_leaf_module(m, module_qualified_name)
 
 
-def _let_views_copy(graph: fx.GraphModule) -> None:
+def _replace_views(graph: fx.GraphModule) -> None:
     for node in graph.graph.nodes:
         if node.op == "call_method":
             node.target = copying_method(str(node.target), node.args[1:], node.kwargs) or node.target
@@ -51,8 +51,8 @@ def _let_views_copy(graph: fx.GraphModule) -> None:
 
 
 @contextmanager
-def _elsewhere(network: nn.Module) -> Iterator[None]:
-    """The network at other weights for the moment, of about the same size; no gradients."""
+def _changed_weights(network: nn.Module) -> Iterator[None]:
+    """Run the block with changed weights of about the same size, without gradients."""
     parameters = list(network.parameters())
     before = [parameter.detach().clone() for parameter in parameters]
     with torch.no_grad():
@@ -66,14 +66,12 @@ def _elsewhere(network: nn.Module) -> Iterator[None]:
 
 
 def module_of(graph: fx.GraphModule, node: fx.Node) -> nn.Module | None:
-    """The module that a node calls, if it calls one."""
+    """The module that a node calls; None for other nodes."""
     return graph.get_submodule(str(node.target)) if node.op == "call_module" else None
 
 
 def is_altered(module: nn.Module) -> bool:
-    """Whether a module may do something else than its class: by hooks, its own or those of all modules, or because its
-    forward pass was replaced by another than ours.
-    """
+    """Whether a module may differ from its class: by hooks (also global) or a replaced forward pass (except ours)."""
     hooks = (
         module._forward_hooks,
         module._forward_pre_hooks,
@@ -84,10 +82,10 @@ def is_altered(module: nn.Module) -> bool:
     return any(hooks) or (forward is not None and not getattr(forward, "stands_in", False))
 
 
-def is_private(parameter: nn.Parameter, network: nn.Module) -> bool:
-    """Whether nothing but the modules that hold a parameter can read it, which only a graph lets one say.
+def is_read_by_modules_only(parameter: nn.Parameter, network: nn.Module) -> bool:
+    """Whether only the modules that hold a parameter can read it; False for networks that are not traced.
 
-    Functions may be given the parameter; hooks, and modules that are not torch's, can reach any.
+    Functions may get the parameter as an argument; hooks and custom modules can read any.
     """
     if not isinstance(network, fx.GraphModule):
         return False
@@ -100,8 +98,8 @@ def is_private(parameter: nn.Parameter, network: nn.Module) -> bool:
     return True
 
 
-class InterruptedGraph:
-    """A graph whose forward passes stop before each of some nodes, to be continued with the node's result from outside.
+class PausableGraph:
+    """A graph whose forward passes pause before some nodes, and resume with a given result of the node.
 
     >>> graph = fx.symbolic_trace(nn.Sequential(nn.ReLU(), nn.Hardtanh()))
     >>> run = InterruptedGraph(graph, [node for node in graph.graph.nodes if node.target == "1"]).start(torch.ones(2))
@@ -113,80 +111,80 @@ class InterruptedGraph:
 
     def __init__(self, graph: fx.GraphModule, stops: Iterable[fx.Node]) -> None:
         last_use = {used: node for node in graph.graph.nodes for used in node.all_input_nodes}
-        dead: dict[fx.Node, list[fx.Node]] = {}
+        unused_after: dict[fx.Node, list[fx.Node]] = {}
         for used, node in last_use.items():
-            dead.setdefault(node, []).append(used)
+            unused_after.setdefault(node, []).append(used)
         self.steps: list[_Step] = [
-            (node, _function(graph, node), tuple(dead.get(node, ()))) for node in graph.graph.nodes
+            (node, _function(graph, node), tuple(unused_after.get(node, ()))) for node in graph.graph.nodes
         ]
         self.stops = frozenset(stops)
 
     def start(self, x: Tensor) -> ForwardPass:
-        """A forward pass on an input, before its first step."""
+        """A new forward pass on an input."""
         return ForwardPass(self, x)
 
 
 class ForwardPass:
-    """One forward pass of an interrupted graph; values are dropped after their last use."""
+    """One forward pass of a pausable graph; values are dropped after their last use."""
 
-    def __init__(self, graph: InterruptedGraph, x: Tensor) -> None:
+    def __init__(self, graph: PausableGraph, x: Tensor) -> None:
         self.output: Any = None
         self._steps = iter(graph.steps)
         self._stops = graph.stops
         self._inputs = [x]
         self._values: dict[fx.Node, Any] = {}
-        self._stopped: _Step | None = None
+        self._paused: _Step | None = None
 
     def resume(self, value: Any = None) -> bool:
-        """Go on, with ``value`` as the result of the node at which the pass stopped, to the next one.
+        """Continue, with ``value`` as the result of the paused node, to the next pause.
 
-        Returns whether there is a next one; its argument is then ``input``. At the end, ``output`` is there.
+        Returns False at the end, when ``output`` is set.
         """
-        if self._stopped is not None:
-            node, _, dead = self._stopped
-            self._keep(node, dead, value)
+        if self._paused is not None:
+            node, _, unused_after = self._paused
+            self._store(node, unused_after, value)
         for step in self._steps:
-            node, function, dead = step
+            node, function, unused_after = step
             if node in self._stops:
-                self._stopped = step
+                self._paused = step
                 return True
-            self._keep(node, dead, self._result(node, function))
+            self._store(node, unused_after, self._result(node, function))
         return False
 
     @property
     def input(self) -> Tensor:
-        """The argument of the node at which the pass stopped."""
-        assert self._stopped is not None
-        found: Tensor = self._values[self._stopped[0].all_input_nodes[0]]
+        """The argument of the paused node."""
+        assert self._paused is not None
+        found: Tensor = self._values[self._paused[0].all_input_nodes[0]]
         return found
 
     def result(self) -> Any:
-        """What the node at which the pass stopped makes of its arguments by itself."""
-        assert self._stopped is not None
-        return self._result(self._stopped[0], self._stopped[1])
+        """The paused node's own result."""
+        assert self._paused is not None
+        return self._result(self._paused[0], self._paused[1])
 
     def live_bytes(self) -> int:
-        """Memory of the values that later steps need; parameters are not counted."""
+        """Memory of the stored values without parameters."""
         tensors = (value for value in self._values.values() if isinstance(value, Tensor))
         storages = (value.untyped_storage() for value in tensors if not isinstance(value, nn.Parameter))
         return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
 
-    def _keep(self, node: fx.Node, dead: tuple[fx.Node, ...], value: Any) -> None:
+    def _store(self, node: fx.Node, unused_after: tuple[fx.Node, ...], value: Any) -> None:
         self._values[node] = value
-        for used in dead:
+        for used in unused_after:
             del self._values[used]
 
     def _result(self, node: fx.Node, function: Callable[..., Any]) -> Any:
         if node.op == "placeholder":
-            return self._given(str(node.target), node.args)
+            return self._argument(str(node.target), node.args)
         arguments = fx.node.map_arg(node.args, self._values.__getitem__)
         if node.op == "output":
             self.output = arguments[0]
             return None
         return function(*arguments, **fx.node.map_arg(node.kwargs, self._values.__getitem__))
 
-    def _given(self, name: str, default: tuple[Any, ...]) -> Any:
-        """The value of an argument of the network: the input for the first, nothing or their defaults for others."""
+    def _argument(self, name: str, default: tuple[Any, ...]) -> Any:
+        """An argument of the network: the input for the first, empty or the default for others."""
         if name.startswith("**"):
             return {}
         if name.startswith("*"):
@@ -195,7 +193,7 @@ class ForwardPass:
 
 
 def _function(graph: fx.GraphModule, node: fx.Node) -> Callable[..., Any]:
-    """What a node does with its arguments."""
+    """The function of a node."""
     match node.op:
         case "call_module":
             return graph.get_submodule(str(node.target))

@@ -1,4 +1,4 @@
-"""Rewritings of a traced network that save passes over memory and change none of its values."""
+"""Rewrites of a traced network that save memory traffic and change no values."""
 
 from __future__ import annotations
 
@@ -15,32 +15,29 @@ from valleyscope.landscape.network.fx_graph import is_altered, module_of
 _RELUS = (F.relu, torch.relu)
 _POOLS = (F.max_pool2d, torch.max_pool2d)
 _ADDITIONS = (operator.add, torch.add)
-# Modules whose output is memory of its own, not a view of their input.
+# Modules whose output is new memory, not a view of their input.
 _FRESH = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.MaxPool2d)
 
 Window = tuple[int, int]
 
 
 def rewrite_graph(graph: fx.GraphModule) -> None:
-    """Let ReLU overwrite values that nothing else uses, and max-pool images without noting where the maxima were.
-
-    Images are made flat without moving samples that lie last in memory.
-    """
+    """Make ReLU in-place where nothing else uses its input, max-pool without indices, and flatten without copies."""
     for node in graph.graph.nodes:
         window = _pooling_window(graph, node)
         if window is not None:
             _replace(node, window_maximum, (node.all_input_nodes[0], window))
         elif _is_flattening(graph, node):
-            _replace(node, flat, (node.all_input_nodes[0],))
+            _replace(node, flatten_samples, (node.all_input_nodes[0],))
         elif _is_relu(graph, node) and _is_temporary(graph, node.all_input_nodes[0]):
             _replace(node, torch.relu_, (node.all_input_nodes[0],))
     graph.recompile()
 
 
-def take_pooling(graph: fx.GraphModule, layer: nn.Module) -> Window | None:
-    """Remove the max-pooling that follows a layer, at once or after ReLU, and return its window; None if there is none.
+def remove_pooling(graph: fx.GraphModule, layer: nn.Module) -> Window | None:
+    """Remove the max-pooling after a layer, also after a ReLU, and return its window; None if there is none.
 
-    ReLU and maximum commute, so the one who takes the pooling over may do it before ReLU.
+    ReLU and maximum commute, so the caller may pool before ReLU.
     """
     after = _user_of(graph, layer)
     if after is not None and _is_relu(graph, after):
@@ -55,27 +52,27 @@ def take_pooling(graph: fx.GraphModule, layer: nn.Module) -> Window | None:
     return cast("Window", window)
 
 
-def consumer(graph: fx.GraphModule, layer: nn.Module) -> fx.Node | None:
-    """What alone uses the output of a layer, after ReLU and max-pooling, which do with any order of memory."""
+def only_consumer(graph: fx.GraphModule, layer: nn.Module) -> fx.Node | None:
+    """The only user of a layer's output after ReLU and max-pooling, which work in any memory order."""
     after = _user_of(graph, layer)
     while after is not None and (after.target is window_maximum or _is_relu(graph, after)):
         after = _only_user(after)
     return after
 
 
-def flat(values: Tensor) -> Tensor:
-    """All values of a sample on one axis."""
+def flatten_samples(values: Tensor) -> Tensor:
+    """Flatten each sample, without a copy if samples are last in memory."""
     if values.dim() != 4 or values.stride(0) != 1:
         return values.flatten(1)
     return values.movedim(0, -1).flatten(0, 2).t()
 
 
 def pooled_in_place(images: Tensor, window: Window) -> Tensor:
-    """Max-pooling over windows that do not overlap, in the memory of the images, whatever their order there."""
+    """Max-pooling over non-overlapping windows, in the memory of the images, in any memory order."""
     for axis, side in zip((2, 3), window, strict=True):
         if side > 1:
             length = images.shape[axis] // side
-            first, *others = (images[_every(axis, start, side, length)] for start in range(side))
+            first, *others = (images[_strided(axis, start, side, length)] for start in range(side))
             for other in others:
                 torch.maximum(first, other, out=first)
             images = first
@@ -83,9 +80,9 @@ def pooled_in_place(images: Tensor, window: Window) -> Tensor:
 
 
 def window_maximum(images: Tensor, window: Window) -> Tensor:
-    """Max-pooling over windows that do not overlap; what is left over at the edges is dropped.
+    """Max-pooling over non-overlapping windows; remainders at the edges are dropped.
 
-    Pixels of a window are compared as whole stretches of memory, which images in channels-last order have.
+    In channels-last order, pixels of a window are compared as contiguous memory.
     """
     if window != (2, 2) or images.dim() != 4 or not images.is_contiguous(memory_format=torch.channels_last):
         return F.max_pool2d(images, window)
@@ -97,14 +94,14 @@ def window_maximum(images: Tensor, window: Window) -> Tensor:
 
 
 def _replace(node: fx.Node, function: Callable[..., Tensor], arguments: tuple[Any, ...]) -> None:
-    """Put a call of a function in the place of a node."""
+    """Replace a node by a call of a function."""
     with node.graph.inserting_before(node):
         node.replace_all_uses_with(node.graph.call_function(function, arguments))
     node.graph.erase_node(node)
 
 
-def _every(axis: int, start: int, step: int, length: int) -> tuple[slice, ...]:
-    """An index of so many places on an axis, and of all on the axes before it."""
+def _strided(axis: int, start: int, step: int, length: int) -> tuple[slice, ...]:
+    """The index of every ``step``-th place on an axis."""
     return (slice(None),) * axis + (slice(start, start + step * length, step),)
 
 
@@ -127,7 +124,7 @@ def _is_relu(graph: fx.GraphModule, node: fx.Node) -> bool:
 
 
 def _is_flattening(graph: fx.GraphModule, node: fx.Node) -> bool:
-    """Whether a node puts all axes but the first on one."""
+    """Whether a node flattens all axes but the first."""
     module = module_of(graph, node)
     if type(module) is nn.Flatten:
         return (module.start_dim, module.end_dim) == (1, -1) and not is_altered(module)
@@ -138,7 +135,7 @@ def _is_flattening(graph: fx.GraphModule, node: fx.Node) -> bool:
 
 
 def _is_temporary(graph: fx.GraphModule, node: fx.Node) -> bool:
-    """Whether the value of a node is memory of its own and used once."""
+    """Whether the value of a node is new memory and used once."""
     module = module_of(graph, node)
     fresh = module is not None and type(module) in _FRESH and not is_altered(module)
     if node.op == "call_function":
@@ -147,7 +144,7 @@ def _is_temporary(graph: fx.GraphModule, node: fx.Node) -> bool:
 
 
 def _pooling_window(graph: fx.GraphModule, node: fx.Node) -> Window | None:
-    """Height and width of the window of a max-pooling without overlap, padding, dilation or rounding up; else None."""
+    """The window of a max-pooling without overlap, padding, dilation or rounding up; else None."""
     module = module_of(graph, node)
     if type(module) is nn.MaxPool2d and not is_altered(module):
         pooling = module

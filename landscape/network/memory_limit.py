@@ -1,4 +1,4 @@
-"""Memory that this process may use: that of the machine, or what a container is limited to."""
+"""The memory limit of this process: the machine's memory, or the limit of the container."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import os
 from pathlib import Path
 from typing import Final
 
-# Control groups as a container sees them: of the second version, then of the first. What is not limited says "max",
-# or a number that no machine has.
+# Memory limits of a container: control groups version 2 and 1. Without a limit they hold "max" or a huge number.
 _LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 def machine_memory() -> int:
-    """Bytes."""
+    """The memory limit in bytes."""
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min([machine, *filter(None, map(_limit, _LIMITS))])
 

@@ -1,4 +1,4 @@
-"""Mean and variance of the channels of a layer's values, over many blocks, accurate and fast."""
+"""Mean and variance of each channel over many blocks, accurate and fast."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _COLUMNS = 512
 _LONGEST_SUM = 4096
 
 
-class Moments:
-    """Mean and biased variance of every channel (dimension 1) over all the blocks that were added.
+class RunningMoments:
+    """Mean and biased variance of every channel (dimension 1) over all added blocks.
 
-    The kernel beneath adds up in the data type of the values, one running sum a channel: slow for few channels, and
-    inaccurate for long sums. So the values are laid out as a matrix with the channels repeated to some 500 columns,
-    each column with short sums of its own, and these are pooled in float64:
+    The torch kernel adds in the data type of the values, one running sum per channel: slow for few channels, and
+    inaccurate for long sums. So the values become a matrix with the channels repeated to about 500 columns, with a
+    short sum per column, and these are pooled in float64:
 
         m = sum_i n_i m_i / n,   v = sum_i n_i (v_i + (m_i - m)^2) / n.
     """
@@ -25,7 +25,7 @@ class Moments:
         self._variances: list[Tensor] = []
 
     def add(self, x: Tensor) -> None:
-        """Take in a block of shape (samples, channels, ...)."""
+        """Add a block of shape (samples, channels, ...)."""
         channels = x.shape[1]
         rows = x.movedim(1, -1).reshape(-1, channels)
         repeats = 1

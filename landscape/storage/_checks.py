@@ -1,7 +1,6 @@
-"""The laws a landscape obeys, checked before it is written and after it is read.
+"""Checks of a landscape, before it is written and after it is read.
 
-Every complaint opens with the member of the HDF5 file that it concerns, so the same words serve a caller who passes
-wrong arrays and a reader of a damaged file.
+Every message starts with the member of the HDF5 file, so it fits wrong arrays from a caller and damaged files alike.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ _RESERVED = frozenset({"x", "y", "done", "points", "paths", "t", "arc"})
 
 
 def check_landscape(landscape: Landscape) -> None:
-    """Raise a ValueError that names the first member at fault."""
+    """Raise a ValueError that names the first invalid member."""
     for member in ("spec", "provenance"):
         if not isinstance(getattr(landscape, member), dict):
-            raise ValueError(f"{member}: is not an object of names and values")
+            raise ValueError(f"{member}: is not a dict")
     if "fingerprint" not in landscape.provenance:
-        raise ValueError("provenance: has no fingerprint of the data; give one, or None where it is not known")
+        raise ValueError("provenance: has no fingerprint of the data; give one, or None if it is unknown")
     if landscape.verdict is not None and not isinstance(landscape.verdict, dict):
-        raise ValueError("verdict: is neither an object nor absent")
+        raise ValueError("verdict: is not a dict or None")
     for key, minimum in _named("minima", landscape.minima):
         _check_minimum(f"minima/{key}", minimum)
     for key, plane in _named("planes", landscape.planes):
@@ -53,12 +52,12 @@ def check_landscape(landscape: Landscape) -> None:
 
 def _named(group: str, members: Mapping[str, Any]) -> list[tuple[str, Any]]:
     for key, record in members.items():
-        if group == "lines" and key != line_name(record.start, record.end):
-            raise ValueError(f"{group}/{key}: goes from {record.start!r} to {record.end!r}; its key must say so")
         if group != "lines":
             checked_name(key, f"{group}: a member")
+        elif key != (expected := line_name(record.start, record.end)):
+            raise ValueError(f"{group}/{key}: goes from {record.start!r} to {record.end!r}; use the key {expected!r}")
         if record.name != key:
-            raise ValueError(f"{group}/{key}: calls itself {record.name!r}; key and name must agree")
+            raise ValueError(f"{group}/{key}: has the name {record.name!r}; key and name must be equal")
     return list(members.items())
 
 
@@ -67,16 +66,16 @@ def _check_minimum(member: str, minimum: MinimumRecord) -> None:
     for name in minimum.epochs:
         checked_name(name, f"{member}/epochs: a column")
     if len(set(lengths.values())) > 1:
-        raise ValueError(f"{member}/epochs: its columns differ in length: {lengths}")
+        raise ValueError(f"{member}/epochs: columns differ in length: {lengths}")
     for layer in minimum.layers:
         for zero, total in ((layer.zero_groups, layer.groups), (layer.zero_parameters, layer.parameters)):
             if not 0 <= zero <= total:
-                raise ValueError(f"{member}/layers: {layer.name} counts {zero} zeros of {total}")
+                raise ValueError(f"{member}/layers: {layer.name} has {zero} zeros of {total}")
 
 
 def _check_plane(member: str, plane: PlaneRecord) -> None:
     if plane.kind not in PLANE_KINDS:
-        raise ValueError(f"{member}: its kind is {plane.kind!r}; it is one of {', '.join(PLANE_KINDS)}")
+        raise ValueError(f"{member}: kind is {plane.kind!r}; use one of {', '.join(PLANE_KINDS)}")
     for axis in ("x", "y"):
         values = _finite(f"{member}/{axis}", _floats(f"{member}/{axis}", getattr(plane, axis), 1))
         if len(values) < 2 or not (np.diff(values) > 0).all():
@@ -96,20 +95,22 @@ def _check_plane(member: str, plane: PlaneRecord) -> None:
     for path, places in plane.paths.items():
         checked_name(path.removeprefix(TRAJECTORY), f"{member}/paths: a path")
         if _floats(f"{member}/paths/{path}", places, 2).shape[1] != 2:
-            raise ValueError(f"{member}/paths/{path}: has shape {places.shape}; it is a list of x and y")
+            raise ValueError(f"{member}/paths/{path}: has shape {places.shape}, not (points, 2)")
         _finite(f"{member}/paths/{path}", places)
     for name in (*plane.defining, *plane.distances):
         if name not in plane.points:
-            raise ValueError(f"{member}/points: {name} is named by the plane and has no coordinates")
+            raise ValueError(f"{member}/points: {name} defines the plane or has a distance, but no coordinates")
     for name, distance in plane.distances.items():
         if not (np.isfinite(distance) and distance >= 0):
-            raise ValueError(f"{member}/points/{name}: its distance from the plane is {distance}")
+            raise ValueError(
+                f"{member}/points/{name}: distance from the plane is {distance}; it must be finite, 0 or more"
+            )
 
 
 def check_split(member: str, split: str) -> None:
-    """Raise a ValueError if a split cannot have this name."""
+    """Raise a ValueError if this name is invalid for a split."""
     if checked_name(split, f"{member}: a split") in _RESERVED:
-        raise ValueError(f"{member}: a split is called {split!r}, which names another member; call it train or test")
+        raise ValueError(f"{member}: a split has the reserved name {split!r}; call it train or test")
 
 
 def _check_grid(member: str, plane: PlaneRecord, grid: Grid) -> None:
@@ -122,18 +123,18 @@ def _check_grid(member: str, plane: PlaneRecord, grid: Grid) -> None:
             raise ValueError(f"{member}/{quantity}: the point in row {row}, column {column} {state}")
         _check_range(f"{member}/{quantity}", values, quantity)
     if plane.done.any() and not (recorded(grid.loss) or recorded(grid.error)):
-        raise ValueError(f"{member}: is NaN everywhere though points are marked as done")
+        raise ValueError(f"{member}: is NaN everywhere, but points are marked as done")
 
 
 def _check_path(member: str, path: PathRecord) -> None:
     if path.kind not in PATH_KINDS:
-        raise ValueError(f"{member}: its kind is {path.kind!r}; it is one of {', '.join(PATH_KINDS)}")
+        raise ValueError(f"{member}: kind is {path.kind!r}; use one of {', '.join(PATH_KINDS)}")
     for end in (path.start, path.end):
         checked_name(end, f"{member}: an end")
     t = _finite(f"{member}/t", _floats(f"{member}/t", path.t, 1))
     arc = _finite(f"{member}/arc", _floats(f"{member}/arc", path.arc, 1, t.shape))
     if len(t) < 2 or not (np.diff(t) > 0).all() or (np.diff(arc) < 0).any():
-        raise ValueError(f"{member}: needs at least two values of t that increase, and an arc length that does")
+        raise ValueError(f"{member}: needs two or more increasing values of t, and an arc that does not decrease")
     if not path.splits:
         raise ValueError(f"{member}: has no split; give train, test or both")
     for split, values in path.splits.items():

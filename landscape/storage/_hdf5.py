@@ -1,7 +1,7 @@
-"""Reading members of HDF5 files that may be damaged, foreign or hostile.
+"""Read members of untrusted HDF5 files.
 
-Only plain members are read: hard links to contiguous or chunked data of this very file, of numeric or text type, and
-no larger than ``LARGEST``. Links and storage in other files, which HDF5 allows, are refused.
+Only hard links to numbers or text stored in the file itself are read, up to ``LARGEST`` values. Soft links, external
+links and external storage are refused.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ LARGEST: Final = 2**24
 
 
 class InvalidContent(ValueError):
-    """Something is wrong with one member of a file; the message opens with its name."""
+    """A member of a file is invalid; the message starts with its name."""
 
 
 def open_file(path: str | os.PathLike[str]) -> h5py.File:
-    """The file, opened for reading; a Flaw says whether it is absent, not HDF5, cut short or not as it was sealed."""
+    """Open a file for reading; raises InvalidContent if it is missing, not HDF5, truncated or has a wrong checksum."""
     try:
         with Path(path).open("rb") as file:
             signature = file.read(8)
-            broken = is_corrupt(file)
+            corrupt = is_corrupt(file)
     except OSError as error:
         raise InvalidContent(f"cannot be read ({error.strerror})") from None
     if signature != b"\x89HDF\r\n\x1a\n":
         raise InvalidContent("is not an HDF5 file" if signature else "is empty, not an HDF5 file")
-    if broken:
+    if corrupt:
         raise InvalidContent("was damaged after it was written: the sha256 of its bytes is not the one at its end")
     try:
-        # A snapshot never changes, so it needs no lock; the writer may still hold one for the moment after its rename.
+        # A snapshot never changes, so it needs no lock; its writer may hold one for a moment after the rename.
         return h5py.File(path, "r", locking=False)
     except OSError as error:
         message = str(error)
@@ -50,18 +50,17 @@ def open_file(path: str | os.PathLike[str]) -> h5py.File:
 
 
 def names(group: h5py.Group) -> list[str]:
-    """Names of the members of a group."""
-    with _reading(group):
+    with _wrap_errors(group):
         return [str(name) for name in group]
 
 
 def has_attribute(group: h5py.Group, name: str) -> bool:
-    with _reading(group):
+    with _wrap_errors(group):
         return name in group.attrs
 
 
 def has(group: h5py.Group, name: str) -> bool:
-    with _reading(group):
+    with _wrap_errors(group):
         return name in group
 
 
@@ -94,7 +93,7 @@ def integers(group: h5py.Group, name: str) -> np.ndarray[Any, np.dtype[np.int64]
 def texts(group: h5py.Group, name: str) -> list[str]:
     """A dataset of strings, also a single one, also as Python 2 wrote them."""
     dataset = _dataset(group, name)
-    with _reading(group, name):
+    with _wrap_errors(group, name):
         if h5py.check_string_dtype(dataset.dtype) is None:
             raise InvalidContent(f"{_address(group, name)}: is {dataset.dtype}, not text")
         return [_text(value) for value in np.atleast_1d(dataset[()])]
@@ -102,30 +101,30 @@ def texts(group: h5py.Group, name: str) -> list[str]:
 
 def attribute(group: h5py.Group, name: str) -> Any:
     if not has_attribute(group, name):
-        raise InvalidContent(f"{_address(group)}: its attribute {name!r} is missing")
+        raise InvalidContent(f"{_address(group)}: attribute {name!r} is missing")
     try:
         return group.attrs[name]
-    except Exception as error:  # see _reading
-        raise InvalidContent(f"{_address(group)}: its attribute {name!r} cannot be read ({error})") from None
+    except Exception as error:  # see _wrap_errors
+        raise InvalidContent(f"{_address(group)}: attribute {name!r} cannot be read ({error})") from None
 
 
 def text_attribute(group: h5py.Group, name: str) -> str:
     value = attribute(group, name)
     if not isinstance(value, str | bytes):
-        raise InvalidContent(f"{_address(group)}: its attribute {name!r} is {type(value).__name__}, not text")
+        raise InvalidContent(f"{_address(group)}: attribute {name!r} is {type(value).__name__}, not text")
     return _text(value)
 
 
 def number_attribute(group: h5py.Group, name: str) -> float:
     value = attribute(group, name)
     if not isinstance(value, np.number | int | float):
-        raise InvalidContent(f"{_address(group)}: its attribute {name!r} is {type(value).__name__}, not a number")
+        raise InvalidContent(f"{_address(group)}: attribute {name!r} is {type(value).__name__}, not a number")
     return float(value)
 
 
 @contextmanager
-def _reading(group: h5py.Group, name: str = "") -> Iterator[None]:
-    """Turns every error into a Flaw of the member: on a damaged file HDF5 and its wrapper may raise any."""
+def _wrap_errors(group: h5py.Group, name: str = "") -> Iterator[None]:
+    """Turn every error into InvalidContent: on a damaged file h5py may raise anything."""
     try:
         yield
     except InvalidContent:
@@ -136,7 +135,7 @@ def _reading(group: h5py.Group, name: str = "") -> Iterator[None]:
 
 def _numbers(group: h5py.Group, name: str) -> np.ndarray[Any, Any]:
     dataset = _dataset(group, name)
-    with _reading(group, name):
+    with _wrap_errors(group, name):
         if dataset.dtype.kind not in "fiub":
             raise InvalidContent(f"{_address(group, name)}: is {dataset.dtype}, not numbers")
         return np.asarray(dataset[()])
@@ -146,24 +145,29 @@ def _dataset(group: h5py.Group, name: str) -> h5py.Dataset:
     member = _member(group, name)
     if not isinstance(member, h5py.Dataset):
         raise InvalidContent(f"{_address(group, name)}: is not a dataset")
-    with _reading(group, name):
+    with _wrap_errors(group, name):
         if member.shape is None:
             raise InvalidContent(f"{_address(group, name)}: is empty")
         if member.size > LARGEST:
             raise InvalidContent(f"{_address(group, name)}: has {member.size} values; at most {LARGEST} are read")
         if member.external or member.is_virtual:
-            raise InvalidContent(f"{_address(group, name)}: keeps its values in another file, which is not followed")
+            raise InvalidContent(f"{_address(group, name)}: stores its values in another file, which is not read")
     return member
 
 
 def _member(group: h5py.Group, name: str) -> Any:
-    with _reading(group, name):
+    with _wrap_errors(group, name):
         link = group.get(name, getlink=True)
         if link is None:
             raise InvalidContent(f"{_address(group, name)}: is missing")
         if not isinstance(link, h5py.HardLink):
-            raise InvalidContent(f"{_address(group, name)}: is a link to another place, which is not followed")
+            raise InvalidContent(f"{_address(group, name)}: is a soft or external link, which is not followed")
         return group[name]
+
+
+def texts_attribute(group: h5py.Group, name: str) -> list[str]:
+    value = attribute(group, name)
+    return [] if isinstance(value, h5py.Empty) else [_text(entry) for entry in np.atleast_1d(value)]
 
 
 def _text(value: Any) -> str:

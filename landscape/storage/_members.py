@@ -1,6 +1,6 @@
-"""Each record of a landscape as a member of its HDF5 file, written and read side by side.
+"""Write and read each record of a landscape as a member of its HDF5 file.
 
-Types are plain (float64, int64, uint8, UTF-8 text), so that MATLAB and HDFView show them, too.
+Types are float64, int64, uint8 and UTF-8 text, which MATLAB and HDFView can show.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def read_json(group: h5py.Group, name: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise _hdf5.InvalidContent(
-            f"{group.name.strip('/') or 'file'}: its attribute {name!r} is not JSON ({error})"
+            f"{group.name.strip('/') or 'file'}: attribute {name!r} is not JSON ({error})"
         ) from None
 
 
@@ -65,7 +65,7 @@ def read_plane(parent: h5py.Group, name: str) -> PlaneRecord:
     group = _hdf5.subgroup(parent, name)
     done = _hdf5.integers(group, "done")
     if not np.isin(done, (0, 1)).all():
-        raise _hdf5.InvalidContent(f"planes/{name}/done: has values besides 0 and 1")
+        raise _hdf5.InvalidContent(f"planes/{name}/done: has values other than 0 and 1")
     points = _hdf5.subgroup(group, "points")
     paths = _hdf5.subgroup(group, "paths")
     places = {point: _hdf5.floats(points, point) for point in _hdf5.names(points)}
@@ -78,10 +78,10 @@ def read_plane(parent: h5py.Group, name: str) -> PlaneRecord:
         x=_hdf5.floats(group, "x"),
         y=_hdf5.floats(group, "y"),
         done=done.astype(bool),
-        splits={split: Grid(*_read_values(group, split)) for split in _names(group, "splits")},
+        splits={split: Grid(*_read_values(group, split)) for split in _hdf5.texts_attribute(group, "splits")},
         points={point: (float(place[0]), float(place[1])) for point, place in places.items()},
         paths={path: _hdf5.floats(paths, path) for path in _hdf5.names(paths)},
-        defining=tuple(_names(group, "defining")),
+        defining=tuple(_hdf5.texts_attribute(group, "defining")),
         distances={
             point: _hdf5.number_attribute(points[point], "distance")
             for point in places
@@ -104,7 +104,7 @@ def write_path(parent: h5py.Group, path: PathRecord) -> None:
 def read_path(parent: h5py.Group, name: str) -> PathRecord:
     group = _hdf5.subgroup(parent, name)
     kind, start, end, note = (_hdf5.text_attribute(group, field) for field in ("kind", "start", "end", "note"))
-    splits = {split: PathValues(*_read_values(group, split)) for split in _names(group, "splits")}
+    splits = {split: PathValues(*_read_values(group, split)) for split in _hdf5.texts_attribute(group, "splits")}
     return PathRecord(name, kind, start, end, _hdf5.floats(group, "t"), _hdf5.floats(group, "arc"), splits, note)
 
 
@@ -173,12 +173,5 @@ def _read_layers(group: h5py.Group) -> list[LayerRecord]:
     names = _hdf5.texts(group, "name")
     counts = [_hdf5.integers(group, count) for count in _LAYER_COUNTS]
     if any(count.shape != (len(names),) for count in counts):
-        raise _hdf5.InvalidContent(f"{group.name.strip('/')}: its columns differ in length")
+        raise _hdf5.InvalidContent(f"{group.name.strip('/')}: columns differ in length")
     return [LayerRecord(name, *(int(count[row]) for count in counts)) for row, name in enumerate(names)]
-
-
-def _names(group: h5py.Group, attribute: str) -> list[str]:
-    value = _hdf5.attribute(group, attribute)
-    if isinstance(value, h5py.Empty):
-        return []
-    return [name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name) for name in np.atleast_1d(value)]

@@ -1,8 +1,7 @@
-"""Files that are whole or absent: written beside the destination, flushed to the disk, then renamed over it.
+"""Atomic writes: to a temporary file beside the destination, flushed to the disk, then renamed over it.
 
-A process that dies at any moment leaves the old file or the new one, never a part. What it may leave is a temporary
-file beside it, which the next write to the same destination removes. A writer holds a lock on its temporary file, so
-that nobody takes the unfinished work of a living process for a leftover.
+A process that is killed leaves the old file or the new one, never a part. It may leave a temporary file, which the next
+write to the same destination removes. Writers lock their temporary file, so live writers are not cleaned up.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _SUFFIX = ".partial"
 
 @contextlib.contextmanager
 def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A binary file to write to; on leaving the block without an exception it becomes ``path``, all at once.
+    """A binary file to write to; when the block ends without an exception it replaces ``path`` atomically.
 
     >>> import tempfile
     >>> destination = Path(tempfile.mkdtemp()) / "verdict.json"
@@ -46,7 +45,7 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Remove the temporary files that dead writers of ``path`` left behind; those of living writers stay."""
+    """Remove temporary files of dead writers of ``path``; those of live writers stay."""
     destination = Path(os.path.realpath(path))
     prefix = _prefix(destination)
     for candidate in destination.parent.iterdir():
@@ -70,7 +69,7 @@ def _open_temporary(destination: Path) -> tuple[Path, int]:
         temporary = destination.with_name(f"{_prefix(destination)}{secrets.token_hex(6)}{_SUFFIX}")
         descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        # Between the two calls another writer may have taken the unlocked file for a leftover and removed it.
+        # Between the two calls another writer may have removed the still unlocked file.
         if os.fstat(descriptor).st_nlink:
             return temporary, descriptor
         os.close(descriptor)

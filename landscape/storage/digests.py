@@ -1,8 +1,8 @@
-"""A digest of every part of a landscape, by which edits of its file are noticed and named when it is opened.
+"""A digest of every part of a landscape, to detect edits of its file by other HDF5 programs.
 
-Digests are of values, not of bytes of the file, so other programs may rewrite it (h5repack, a copy by MATLAB) if they
-change nothing. They cover the fields that format version 1 has. A field that comes later must stay out of them where it
-has its default, or files from before it would look altered.
+The file checksum cannot: HDF5 removes it when it changes a file, and some changes are fine (h5repack, an added remark).
+Digests are of values, not bytes. They cover the fields of format version 1; a later field must be left out while it has
+its default, or older files would look altered.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ ATTRIBUTES = "attributes"
 
 
 def digests(landscape: Landscape) -> dict[str, str]:
-    """The sha256 of each part in hexadecimal digits, by the member of the file that keeps it."""
+    """The hexadecimal sha256 of each part, by its member of the file."""
     return {member: _digest(content) for member, content in _parts(landscape)}
 
 
 def altered(written: Mapping[str, str], found: Mapping[str, str]) -> str | None:
-    """What is wrong with the first member that is not as it was written; None if all are."""
+    """The first difference between two sets of digests as a message; None if they are equal."""
     for member, digest in found.items():
         if member not in written:
             return f"{member}: was not there when the file was written"
         if written[member] != digest:
-            return f"{member}: was altered after it was written (its sha256 is another)"
+            return f"{member}: was altered after it was written (its sha256 differs)"
     missing = next((member for member in written if member not in found), None)
     if missing is not None:
         return f"{missing}: is missing"
-    return None if list(written) == list(found) else "its members are in another order than they were written in"
+    return None if list(written) == list(found) else "members are in another order than when the file was written"
 
 
 def _parts(landscape: Landscape) -> Iterator[tuple[str, Any]]:
@@ -67,7 +67,7 @@ def _minimum(minimum: MinimumRecord) -> list[Any]:
 def _plane(plane: PlaneRecord) -> list[Any]:
     about = [plane.name, plane.kind, plane.note, plane.unit, plane.defining]
     grids = {split: [grid.loss, grid.error] for split, grid in plane.splits.items()}
-    # Distances are attributes of the points, so their own order is not kept.
+    # Distances are attributes of the points, so their order is not stored.
     places = [plane.points, plane.paths, dict(sorted(plane.distances.items()))]
     return [*about, plane.x, plane.y, plane.done.astype(np.uint8), grids, *places]
 
@@ -90,7 +90,7 @@ def _digest(content: Any) -> str:
 
 
 def _pieces(content: Any) -> Iterator[bytes | memoryview]:
-    """Nested content as bytes: every value with its kind and size before it, so that no two contents give the same."""
+    """Nested content as bytes, each value after its kind and size, so different contents give different bytes."""
     if content is None:
         yield b"none"
     elif isinstance(content, str):

@@ -1,8 +1,7 @@
-"""A seal at the end of a file: the sha256 of all bytes before it.
+"""A checksum at the end of a file: the sha256 of all bytes before it.
 
-On a file with a few wrong bits the HDF5 library may not only fail but end the process, so our files are looked at
-before it sees them. It ignores what follows the end of its own data, and cuts it off when it changes a file: an edited
-file has no seal.
+The HDF5 library may crash the process on a file with a few wrong bits, so the checksum is verified first. HDF5 ignores
+bytes after its own data, and removes them when it changes a file: an edited file has no checksum.
 """
 
 from __future__ import annotations
@@ -12,27 +11,27 @@ import os
 import re
 from typing import IO, Final
 
-_SEAL: Final = re.compile(rb"\nvalleyscope sha256 ([0-9a-f]{64})\n")
+_TRAILER: Final = re.compile(rb"\nvalleyscope sha256 ([0-9a-f]{64})\n")
 _LENGTH: Final = 85
 _CHUNK: Final = 2**20
 
 
-def append_checksum(content: bytes) -> bytes:
-    """What to write after the content of a file.
+def checksum_trailer(content: bytes) -> bytes:
+    """The bytes to write after the content of a file.
 
-    >>> len(seal(b"content")) == _LENGTH
+    >>> len(checksum_trailer(b"content")) == _LENGTH
     True
     """
     return b"\nvalleyscope sha256 %b\n" % hashlib.sha256(content).hexdigest().encode()
 
 
 def is_corrupt(file: IO[bytes]) -> bool:
-    """Whether a file that is open for reading has a seal which is not that of the bytes before it."""
+    """Whether an open file has a checksum that does not match the bytes before it."""
     size = file.seek(0, os.SEEK_END) - _LENGTH
     if size < 0:
         return False
     file.seek(size)
-    found = _SEAL.fullmatch(file.read(_LENGTH))
+    found = _TRAILER.fullmatch(file.read(_LENGTH))
     if found is None:
         return False
     file.seek(0)

@@ -1,12 +1,10 @@
-"""The landscape of an experiment, and ``landscape.h5``, the file that keeps it.
+"""The landscape of an experiment and its file, ``landscape.h5``.
 
-Every save is a whole, closed HDF5 file that replaces the one before (see
-``valleyscope.landscape.storage.atomic_write``), so a reader may open
-it at any time, also after the writer was killed. Layout of format version 1:
+Every save atomically replaces the file by a complete HDF5 file, so you can open it at any time, also after the writer
+was killed. Layout of format version 1:
 
     attributes             format, version, name, created, updated; spec and provenance as JSON; sha256 of every part
-                           as JSON, by which edits are noticed (see ``valleyscope.landscape.storage.digests``; who
-                           means them removes it)
+                           as JSON, to detect edits (see ``digests``; remove it to edit the file on purpose)
     planes/<name>          x, y, done (0 or 1), <split>/loss and <split>/error of shape (len(y), len(x)); points/<point>
                            = (x, y) with its distance from the plane; paths/<path> of shape (n, 2)
     curves/<name>          t, arc, <split>/loss and <split>/error of shape (n,); attributes kind, start, end
@@ -16,8 +14,7 @@ it at any time, also after the writer was killed. Layout of format version 1:
                            final (one number a quantity); attributes optimizer, settings as JSON, checkpoint
     verdict                attributes kind and sentence for people, json for programs
 
-Behind the HDF5 data is a seal by which damage to any byte is noticed (see
-``valleyscope.landscape.storage.file_checksum``).
+After the HDF5 data comes a checksum of all bytes (see ``file_checksum``).
 """
 
 from __future__ import annotations
@@ -36,21 +33,21 @@ from valleyscope.landscape.storage import _hdf5, _members
 from valleyscope.landscape.storage._checks import check_landscape
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.digests import altered, digests
-from valleyscope.landscape.storage.file_checksum import append_checksum
+from valleyscope.landscape.storage.file_checksum import checksum_trailer
 from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, PlaneRecord
 
 FORMAT: Final = "valleyscope-landscape"
 VERSION: Final = 1
-_DIGESTS: Final = "sha256"
+_DIGESTS_ATTRIBUTE: Final = "sha256"
 _images: Final = count()
 
 
 class NotALandscape(ValueError):
-    """The file is something else, or of a format that this version does not know."""
+    """The file is not a landscape, or its format is newer than this version."""
 
 
 class DamagedLandscape(ValueError):
-    """The file is a landscape of which a part is missing or wrong."""
+    """The file is a landscape, but a part of it is missing or invalid."""
 
 
 def _now() -> str:
@@ -77,43 +74,46 @@ class Landscape:
     updated: str = ""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all of it as one snapshot that replaces ``path`` at once; what is wrong with it is refused by name."""
+        """Check everything and replace ``path`` atomically; a ValueError names the first invalid member."""
         check_landscape(self)
         self.updated = _now()
         image = _image(self)
         with write_atomically(path) as file:
             file.write(image)
-            file.write(append_checksum(image))
+            file.write(checksum_trailer(image))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Landscape:
-        """Read and verify a snapshot.
+        """Read and verify a file.
 
-        Raises FileNotFoundError, NotALandscape or DamagedLandscape; the message names the file, the member and what is
-        wrong with it.
+        Raises FileNotFoundError, NotALandscape or DamagedLandscape; the message names the file and the member.
         """
         if not Path(path).exists():
             raise FileNotFoundError(f"{os.fspath(path)}: there is no such file")
         try:
             with _hdf5.open_file(path) as file:
                 landscape = _reader(file, path)(file)
-                written = _members.read_json(file, _DIGESTS) if _hdf5.has_attribute(file, _DIGESTS) else None
+                written = (
+                    _members.read_json(file, _DIGESTS_ATTRIBUTE)
+                    if _hdf5.has_attribute(file, _DIGESTS_ATTRIBUTE)
+                    else None
+                )
             check_landscape(landscape)
-            _refuse_altered(landscape, written)
+            _check_digests(landscape, written)
         except (NotALandscape, DamagedLandscape):
             raise
-        except _hdf5.InvalidContent as flaw:
-            kind = NotALandscape if "not an HDF5 file" in str(flaw) else DamagedLandscape
-            raise kind(f"{os.fspath(path)}: {flaw}") from None
-        except Exception as error:  # whatever a damaged file may lead to
+        except _hdf5.InvalidContent as error:
+            kind = NotALandscape if "not an HDF5 file" in str(error) else DamagedLandscape
+            raise kind(f"{os.fspath(path)}: {error}") from None
+        except Exception as error:  # h5py may raise anything on a damaged file
             raise DamagedLandscape(f"{os.fspath(path)}: {error}") from error
         return landscape
 
 
 def _image(landscape: Landscape) -> bytes:
-    """The bytes of the HDF5 file, made in memory: HDF5 itself never touches the disk.
+    """The bytes of the HDF5 file, built in memory.
 
-    HDF5 tells files in memory apart by their names, so each has its own: threads save different landscapes at once.
+    HDF5 identifies files in memory by name, so each gets its own: threads may save different landscapes at once.
     """
     with h5py.File(f"landscape-{next(_images)}.h5", "w", driver="core", backing_store=False, track_order=True) as file:
         file.attrs["format"] = FORMAT
@@ -122,7 +122,7 @@ def _image(landscape: Landscape) -> bytes:
             file.attrs[name] = getattr(landscape, name)
         _members.write_json(file, "spec", landscape.spec)
         _members.write_json(file, "provenance", landscape.provenance)
-        _members.write_json(file, _DIGESTS, digests(landscape))
+        _members.write_json(file, _DIGESTS_ATTRIBUTE, digests(landscape))
         trajectories = file.create_group("trajectory", track_order=True)
         minima = file.create_group("minima", track_order=True)
         for minimum in landscape.minima.values():
@@ -142,7 +142,7 @@ def _image(landscape: Landscape) -> bytes:
 
 
 def _reader(file: h5py.File, path: str | os.PathLike[str]) -> Callable[[h5py.File], Landscape]:
-    """The function that reads this file's version of the format."""
+    """The function that reads the file's format version."""
     try:
         name = _hdf5.text_attribute(file, "format")
     except _hdf5.InvalidContent:
@@ -150,8 +150,8 @@ def _reader(file: h5py.File, path: str | os.PathLike[str]) -> Callable[[h5py.Fil
     if name != FORMAT:
         members = ", ".join(sorted(_hdf5.names(file))[:6]) or "nothing"
         raise NotALandscape(
-            f"{os.fspath(path)}: is an HDF5 file of another program (it holds {members}); `valley import` reads "
-            "those of loss-landscape"
+            f"{os.fspath(path)}: is an HDF5 file of another program (it holds {members}); `valley import` "
+            "reads files of loss-landscape"
         )
     version = int(_hdf5.number_attribute(file, "version"))
     if version > VERSION:
@@ -160,19 +160,21 @@ def _reader(file: h5py.File, path: str | os.PathLike[str]) -> Callable[[h5py.Fil
             f"{VERSION}); upgrade to open it"
         )
     if version not in _READERS:
-        raise DamagedLandscape(f"{os.fspath(path)}: its attribute 'version' is {version}, which never existed")
+        raise DamagedLandscape(
+            f"{os.fspath(path)}: attribute 'version' is {version}; known versions are 1 to {VERSION}"
+        )
     return _READERS[version]
 
 
-def _refuse_altered(landscape: Landscape, written: Any) -> None:
-    """Raise an error that names the first part that is not what was written, as far as the file has digests."""
+def _check_digests(landscape: Landscape, written: Any) -> None:
+    """Raise an error that names the first altered part; files without digests pass."""
     if written is None:
         return
     if not isinstance(written, dict):
-        raise _hdf5.InvalidContent(f"file: its attribute {_DIGESTS!r} is not an object of members and digests")
-    flaw = altered(written, digests(landscape))
-    if flaw is not None:
-        raise _hdf5.InvalidContent(flaw)
+        raise _hdf5.InvalidContent(f"file: attribute {_DIGESTS_ATTRIBUTE!r} is not an object of members and digests")
+    difference = altered(written, digests(landscape))
+    if difference is not None:
+        raise _hdf5.InvalidContent(difference)
 
 
 def _read_version_1(file: h5py.File) -> Landscape:

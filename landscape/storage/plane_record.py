@@ -1,4 +1,4 @@
-"""A plane as the record that a landscape keeps: its grid, and where everything with a name lies on it."""
+"""The record of a plane in a landscape: its grid and the coordinates of all named points."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def plane_record(
     defining: Sequence[str] = (),
     path_points: int = 61,
 ) -> PlaneRecord:
-    """The record of a plane without values yet: axes, all named points and the given curves projected on it.
+    """The record of a plane without values: axes, and all named points and curves projected on it.
 
-    ``defining`` are the names of the points that the plane was made from, its trajectory's minimum among them.
+    ``defining`` names the points that define the plane; its trajectory belongs to the first of them.
     """
     t = np.linspace(0.0, 1.0, path_points)
     paths = {key: plane.trace(curve, t) for key, curve in curves.items()}

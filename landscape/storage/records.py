@@ -1,8 +1,8 @@
-"""What a landscape holds, as plain records: numpy arrays, numbers and words, nothing of torch.
+"""The records of a landscape: numpy arrays, numbers and text, without torch.
 
-Losses are in nats and errors are fractions in [0, 1]; percent is for people and appears only in figures and text. On a
-grid a row is one value of y. A value that overflowed is ``inf`` and counts as computed; NaN says "not computed" on a
-grid, and an array that is NaN everywhere says "this quantity was never recorded" (files of other tools may lack it).
+Losses are in nats, errors are fractions in [0, 1] (percent only in figures and text). A row of a grid is one value of
+y. A value that overflowed is ``inf`` and counts as computed. NaN means "not computed" on a grid; an array that is all
+NaN means "never recorded" (files of other tools may lack a quantity).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
 def checked_name(name: str, what: str) -> str:
-    """The name, if it can name a minimum, plane, curve, point or split; else a ValueError that says what can.
+    """The name of a minimum, plane, curve, point or split if it is valid, else a ValueError.
 
     >>> checked_name("valley.bend", "point")
     'valley.bend'
@@ -42,34 +42,32 @@ def checked_name(name: str, what: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class _LossAndError:
+    loss: Floats
+    error: Floats
+
+    def __getitem__(self, quantity: str) -> Floats:
+        if quantity not in ("loss", "error"):
+            raise ValueError(f"value is {quantity!r}; choose loss or error")
+        values: Floats = getattr(self, quantity)
+        return values
+
+
+class Grid(_LossAndError):
     """Loss and error of one split at every point of a plane's grid, shape (rows, columns)."""
 
-    loss: Floats
-    error: Floats
 
-    def __getitem__(self, quantity: str) -> Floats:
-        return _quantity(self, quantity)
-
-
-@dataclass(frozen=True, eq=False)
-class PathValues:
+class PathValues(_LossAndError):
     """Loss and error of one split along a path, shape (n,)."""
-
-    loss: Floats
-    error: Floats
-
-    def __getitem__(self, quantity: str) -> Floats:
-        return _quantity(self, quantity)
 
 
 @dataclass(eq=False)
 class PlaneRecord:
-    """A plane's grid, what was computed on it so far, and where everything with a name lies.
+    """A plane's grid, the values computed so far, and the coordinates of all named points.
 
-    ``points`` has all named points, those off the plane projected on it, and ``distances`` how far off each one is.
-    ``paths`` has projected curves under their own name and trajectories under ``trajectory:<minimum>``, each (n, 2).
-    ``unit`` says what a step of 1 on the axes is: a distance, except in files of tools that use other steps.
+    ``points`` has the coordinates of all named points, projected on the plane, ``distances`` their distances from it.
+    ``paths`` has projected curves by name and trajectories as ``trajectory:<minimum>``, each (n, 2). ``unit`` is the
+    unit of the axes: a distance, except in files of some other tools.
     """
 
     name: str
@@ -94,12 +92,12 @@ class PlaneRecord:
         return bool(self.done.all())
 
     def is_projected(self, point: str) -> bool:
-        """Whether a named point lies visibly off the plane: by more than a hundredth of the plane's width."""
+        """Whether a named point is off the plane by more than a hundredth of the plane's width."""
         return self.distances.get(point, 0.0) > 0.01 * float(max(np.ptp(self.x), np.ptp(self.y)))
 
     @classmethod
     def empty(cls, name: str, kind: str, x: Floats, y: Floats, splits: tuple[str, ...], **rest: Any) -> PlaneRecord:
-        """A plane of which nothing is computed yet: NaN everywhere, nothing done."""
+        """A plane without computed values: NaN everywhere, nothing done."""
         shape = (len(y), len(x))
         grids = {split: Grid(np.full(shape, np.nan), np.full(shape, np.nan)) for split in splits}
         return cls(name, kind, x, y, np.zeros(shape, dtype=bool), grids, **rest)
@@ -132,10 +130,10 @@ class LayerRecord:
 
 @dataclass(eq=False)
 class MinimumRecord:
-    """One trained network: how it was trained, what each epoch measured, how sparse its layers are.
+    """One trained network: its settings, the metrics of each epoch, the sparsity of its layers.
 
-    ``epochs`` has one array a quantity, all of one length: epoch, train_loss, train_accuracy, test_loss, test_accuracy,
-    sparsity, zero_groups, learning_rate, threshold, angle, seconds, or those of them that were measured.
+    ``epochs`` has arrays of one length: epoch, train_loss, train_accuracy, test_loss, test_accuracy, sparsity,
+    zero_groups, learning_rate, threshold, angle, seconds, or some of them.
     """
 
     name: str
@@ -148,7 +146,7 @@ class MinimumRecord:
 
 
 def recorded(values: Floats) -> bool:
-    """Whether the quantity was recorded at all: some value of it is not NaN."""
+    """Whether the quantity was recorded: not all values are NaN."""
     return bool(values.size) and not bool(np.isnan(values).all())
 
 
@@ -157,6 +155,15 @@ def error_split(paths: Iterable[PathRecord]) -> str:
     paths = list(paths)
     known = {split for path in paths for split, values in path.splits.items() if recorded(values.error)}
     return "train" if "train" in known and "test" not in known else "test"
+
+
+def final_metrics(splits: Mapping[str, Any], index: int) -> dict[str, float]:
+    """Loss and accuracy of every split at one point of a path."""
+    metrics: dict[str, float] = {}
+    for split, values in splits.items():
+        metrics[f"{split}_loss"] = float(values.loss[index])
+        metrics[f"{split}_accuracy"] = 1.0 - float(values.error[index])
+    return metrics
 
 
 def line_name(start: str, end: str) -> str:
@@ -171,11 +178,3 @@ def line_name(start: str, end: str) -> str:
 def between(paths: Mapping[str, PathRecord], start: str, end: str) -> PathRecord | None:
     """The first path that joins the two minima, in either direction."""
     return next((path for path in paths.values() if {path.start, path.end} == {start, end}), None)
-
-
-def _quantity(values: Grid | PathValues, quantity: str) -> Floats:
-    if quantity == "loss":
-        return values.loss
-    if quantity == "error":
-        return values.error
-    raise ValueError(f"value is {quantity!r}; choose loss or error")

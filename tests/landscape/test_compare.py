@@ -108,7 +108,7 @@ def test_names_that_cannot_be_saved_are_refused_before_any_work() -> None:
     model = trained(0, steps=1)
     with pytest.raises(ValueError, match="minima: a network has the name 'my net'; use 1 to 64 letters"):
         compare(model, {"my net": model.state_dict(), "b": model.state_dict()}, DATA)
-    with pytest.raises(ValueError, match="data: a split is called 'done', which names another member"):
+    with pytest.raises(ValueError, match="data: a split has the reserved name 'done'"):
         compare(model, {"a": model.state_dict(), "b": model.state_dict()}, {**DATA, "done": DATA["test"]})
 
 

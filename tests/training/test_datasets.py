@@ -1,4 +1,4 @@
-"""Data sets from files in their published formats, from anyone's arrays, and what is said when they will not do."""
+"""Data sets from published files and from your own arrays, and the errors when they are invalid."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_a_pickle_that_calls_something_is_refused_and_calls_nothing(tmp_path: Pa
     folder = write_cifar(tmp_path, "cifar10", image_arrays(3, 32, 32))
     trace = tmp_path / "called"
     (folder / "test_batch").write_bytes(pickle.dumps({b"data": Bomb(trace), b"labels": [0]}))
-    with pytest.raises(CorruptData, match=r"test_batch is not a batch of CIFAR \(it asks for posix.mkdir"):
+    with pytest.raises(CorruptData, match=r"test_batch is not a batch of CIFAR \(it refers to posix.mkdir"):
         load_dataset("cifar10", tmp_path)
     assert not trace.exists()
 
@@ -252,7 +252,7 @@ def test_a_damaged_gzip_file_is_named(tmp_path: Path) -> None:
     file = write_mnist(tmp_path, image_arrays(28, 28), ending=".gz") / "t10k-labels-idx1-ubyte.gz"
     for content in (file.read_bytes()[:-9], b"nothing"):
         file.write_bytes(content)
-        with pytest.raises(CorruptData, match="not a whole gzip file"):
+        with pytest.raises(CorruptData, match="not a complete gzip file"):
             load_dataset("mnist", tmp_path)
 
 

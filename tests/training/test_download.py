@@ -41,7 +41,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port at which nobody listens; it stays bound, so that nobody else gets it meanwhile."""
+    """A port without a listener; it stays bound, so no other process takes it."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield int(bound.getsockname()[1])
@@ -94,8 +94,8 @@ def test_other_bytes_than_published_are_refused_and_leave_nothing(served: tuple[
 
 
 def test_a_server_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = _download.PATIENCE
-    monkeypatch.setattr(_download, "PATIENCE", 0.2)
+    usual = _download.TIMEOUT
+    monkeypatch.setattr(_download, "TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         start = time.monotonic()
         with pytest.raises(DownloadFailed, match=r"no answer in 0\.2 seconds|timed out"):
@@ -129,7 +129,7 @@ def test_no_file_and_no_network_is_said_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed_port: int
 ) -> None:
     datasets = import_torchvision().datasets
-    monkeypatch.setattr(_download, "PATIENCE", 600.0)  # nobody waits for it where a server refuses
+    monkeypatch.setattr(_download, "TIMEOUT", 600.0)  # a refused connection fails at once
     monkeypatch.setattr(datasets.FashionMNIST, "mirrors", [f"http://127.0.0.1:{closed_port}/"])
     monkeypatch.setattr(datasets.CIFAR10, "url", f"http://127.0.0.1:{closed_port}/cifar-10-python.tar.gz")
     start = time.monotonic()

@@ -125,7 +125,7 @@ def test_divergence_is_an_error_that_keeps_the_last_good_weights(data: Dataset, 
 
 def test_snapshots_are_kept_as_often_as_asked(data: Dataset, tmp_path: Path) -> None:
     trained = train(small(data), data, epochs=5, batch_size=256, snapshots=2, directory=tmp_path)
-    assert trained.settings.kept == 3
+    assert trained.settings.snapshot_count == 3
     assert sorted(path.name for path in tmp_path.glob("snapshot-*")) == [
         f"snapshot-{epoch:06d}.safetensors" for epoch in (2, 4, 5)
     ]
@@ -196,7 +196,7 @@ def test_the_number_of_snapshots_is_known_before_the_run() -> None:
     for epochs in (1, 2, 5, 6, 120):
         for snapshots in (0, 1, 2, 3, 119, 120, 1000):
             run = Training(epochs=epochs, snapshots=snapshots)
-            assert run.kept == sum(map(run.keeps, range(1, epochs + 1)))
+            assert run.snapshot_count == sum(map(run.keeps_snapshot_of, range(1, epochs + 1)))
 
 
 def test_settings_come_whole_or_by_field(data: Dataset) -> None:

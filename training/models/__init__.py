@@ -1,4 +1,4 @@
-"""Architectures by name, an operator's own ones, and what they cost.
+"""Architectures by name, plug-in architectures, and their cost.
 
 Describing architectures needs no torch; building them imports it.
 """

@@ -33,7 +33,7 @@ def cnn(
     height, width = (_pooled(_pooled(side, kernel, margin), kernel, margin) for side in input_shape[1:])
     if height < 1 or width < 1:
         raise ValueError(
-            f"model 'cnn' does not fit samples of shape {input_shape}: nothing is left of them after two "
+            f"model 'cnn' does not fit samples of shape {input_shape}: they are too small for two "
             f"{kernel}x{kernel} convolutions with padding {padding!r} and pooling; use a smaller kernel"
         )
     # Max-pooling and ReLU commute, value and gradient, and ReLU after pooling has a quarter of the work.

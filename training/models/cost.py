@@ -1,4 +1,4 @@
-"""What a network costs: parameters to store and multiply-adds for one sample."""
+"""The cost of a network: parameters, and multiply-adds for one sample."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ def count_parameters(model: nn.Module) -> int:
 def multiply_adds(model: nn.Module, input_shape: Sequence[int]) -> int:
     """Return the multiplications (each with its addition) in convolutions and linear layers for one sample.
 
-    Every output value of a layer costs as many as one of its filters, or rows, has weights. Biases, BatchNorm,
-    activations and pooling are not counted, by custom. A layer that runs twice counts twice. The model may be on the
-    meta device, where the count costs no arithmetic.
+    Every output value of a layer costs one per weight of its filter or row. Biases, BatchNorm, activations and pooling
+    are not counted, by convention. A layer that runs twice counts twice. The model may be on the meta device.
 
     >>> multiply_adds(nn.Conv2d(3, 8, 3, padding=1), (3, 4, 4)) == 4 * 4 * 8 * 3 * 3 * 3
     True
@@ -40,7 +39,7 @@ def multiply_adds(model: nn.Module, input_shape: Sequence[int]) -> int:
     hooks = [layer.register_forward_hook(count) for layer in layers]
     first = next(model.parameters(), torch.empty(0))
     try:
-        # In evaluation mode the pass leaves the running statistics and the generators alone.
+        # Evaluation mode changes neither running statistics nor generators.
         model.eval()
         with torch.no_grad():
             model(torch.zeros(1, *input_shape, device=first.device, dtype=first.dtype))

@@ -1,4 +1,4 @@
-"""The architectures that have a name, and how a spec becomes a network."""
+"""The named architectures, and building a network from a spec."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Samples(Protocol):
-    """What a network must know of a data set; a Dataset has it."""
+    """The properties of a data set that a network depends on."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -26,9 +26,9 @@ class Samples(Protocol):
 
 @dataclass(frozen=True)
 class Architecture:
-    """One line about an architecture, its options with their defaults, and the inputs that it takes.
+    """An architecture: its description, its options with their defaults, and the inputs that fit.
 
-    `sides` are the heights and widths of images that fit; None stands for input of any shape. `factory` names the
+    `sides` are the heights and widths of images that fit; None means input of any shape. `factory` names the
     function that builds the network, and the module that it is in.
     """
 
@@ -41,7 +41,7 @@ class Architecture:
 
     @property
     def needs(self) -> str:
-        """Say which inputs fit."""
+        """The inputs that fit, as text."""
         if self.sides is None:
             return "input of any shape"
         if isinstance(self.sides, range):
@@ -49,7 +49,7 @@ class Architecture:
         return f"images (C, H, W) with sides of {' or '.join(map(str, self.sides))} pixels"
 
     def check_input(self, shape: tuple[int, ...]) -> None:
-        """Refuse a shape of samples that does not fit."""
+        """Raise a ValueError if samples of this shape do not fit."""
         if self.sides is not None and (len(shape) != 3 or any(side not in self.sides for side in shape[1:])):
             raise ValueError(
                 f"model {self.name!r} does not fit samples of shape {shape}: it needs {self.needs}; "
@@ -139,12 +139,12 @@ def build_model(
     seed: int | None = None,
     **options: Any,
 ) -> nn.Module:
-    """Build a network from a name, or from a mapping of `name` and options; keyword options have the last word.
+    """Build a network from a name, or from a mapping of `name` and options; keyword options override it.
 
     The shape of the input and the number of classes come from the data set, from the two arguments, or are the
-    architecture's own. With `seed` the initial weights depend on it alone, the same on every device, and torch's global
-    generator stays as it was. `package.module:factory` calls an operator's own function with
-    `input_shape`, `classes` and the options; the network it returns is tried on one sample.
+    architecture's defaults. With `seed` the initial weights depend on it alone, the same on every device, and torch's
+    global generator does not change. `package.module:factory` calls your function with `input_shape`, `classes` and the
+    options; the network it returns is checked on one sample.
 
     >>> sum(parameter.numel() for parameter in build_model("lenet").parameters())
     431080
@@ -156,7 +156,7 @@ def build_model(
         input_shape = dataset.shape if input_shape is None else input_shape
         classes = dataset.classes if classes is None else classes
     if isinstance(name, str) and is_plugin(name):
-        return _seeded(seed, lambda: _own(name, input_shape, classes, given))
+        return _build_seeded(seed, lambda: _build_plugin(name, input_shape, classes, given))
     if not isinstance(name, str) or name not in _ARCHITECTURES:
         raise ValueError(
             f"model {name!r} is unknown; use one of {', '.join(_ARCHITECTURES)}, "
@@ -171,7 +171,7 @@ def build_model(
     architecture.check_input(shape)
     module, _, function = architecture.factory.partition(":")
     factory = getattr(import_module(module), function)
-    return _seeded(seed, lambda: factory(shape, classes, **{**architecture.options, **given}))
+    return _build_seeded(seed, lambda: factory(shape, classes, **{**architecture.options, **given}))
 
 
 def _checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
@@ -188,8 +188,8 @@ def _checked_classes(name: str, classes: int) -> int:
     return classes
 
 
-def _seeded(seed: int | None, build: Callable[[], nn.Module]) -> nn.Module:
-    """Build a network from random numbers of its own, on the CPU, whose generator is the same everywhere."""
+def _build_seeded(seed: int | None, build: Callable[[], nn.Module]) -> nn.Module:
+    """Build a network with a seeded generator on the CPU, the same on all devices."""
     import torch
 
     if seed is None:
@@ -203,13 +203,15 @@ def _seeded(seed: int | None, build: Callable[[], nn.Module]) -> nn.Module:
     return model.to(device)
 
 
-def _own(name: str, input_shape: Sequence[int] | None, classes: int | None, options: Mapping[str, Any]) -> nn.Module:
-    """Build an operator's own network, and see that it maps one sample to one value for each class."""
+def _build_plugin(
+    name: str, input_shape: Sequence[int] | None, classes: int | None, options: Mapping[str, Any]
+) -> nn.Module:
+    """Build a plug-in network, and check that it maps one sample to one value per class."""
     import torch
     from torch import nn
 
     if input_shape is None or classes is None:
-        raise ValueError(f"model {name!r} needs a dataset, or both input_shape and classes: its own are not known here")
+        raise ValueError(f"model {name!r} needs a dataset, or both input_shape and classes: a plug-in has no defaults")
     shape, classes = _checked_shape(name, input_shape), _checked_classes(name, classes)
     factory = load_factory("model", name)
     model = factory(input_shape=shape, classes=classes, **options)

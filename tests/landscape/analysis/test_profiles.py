@@ -9,13 +9,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils import vector_to_parameters
 
 from valleyscope.landscape.analysis.profiles import Profile, along, barrier, line
 from valleyscope.landscape.analysis.verdict import VerdictKind, verdict
 from valleyscope.landscape.evaluation.accumulators import Values
 from valleyscope.landscape.evaluation.evaluator import Evaluator
 from valleyscope.landscape.geometry.curves import Bezier
-from valleyscope.landscape.geometry.vectors import dimension, load_vector
+from valleyscope.landscape.geometry.vectors import dimension
 
 
 def network() -> nn.Sequential:
@@ -40,7 +41,7 @@ def test_profile_equals_a_plain_loop_over_points() -> None:
     assert list(profile) == ["train", "test"]
     np.testing.assert_allclose(profile.t, np.linspace(0, 1, 7))
     for index, t in enumerate(profile.t):
-        load_vector(model, curve.point(t))
+        vector_to_parameters(curve.point(t), model.parameters())
         for split, (x, y) in splits.items():
             with torch.no_grad():
                 logits = model(x)
@@ -113,7 +114,7 @@ def test_verdict_reads_a_profile() -> None:
     model, (start, end) = network(), control_points(2)
     path = line(start, start + 1e-4 * end)
     assert verdict(along(model, path, data(), points=5, samples=True)).kind is VerdictKind.UNDECIDED, "labels at random"
-    load_vector(model, start)
+    vector_to_parameters(start.clone(), model.parameters())
     learnt = {split: (x, model(x).argmax(1)) for split, (x, _) in data().items()}
     found = verdict(along(model, path, learnt, points=5, samples=True))
     assert found.kind is VerdictKind.ONE_BASIN

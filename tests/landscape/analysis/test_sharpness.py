@@ -10,11 +10,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils import vector_to_parameters
 
 from valleyscope.landscape.analysis.sharpness import DEFAULT_RADIUS, Sharpness, sharpness
 from valleyscope.landscape.evaluation.evaluator import Evaluator
 from valleyscope.landscape.geometry.random_directions import filter_normalised
-from valleyscope.landscape.geometry.vectors import flatten, load_vector
+from valleyscope.landscape.geometry.vectors import flatten
 
 
 def network() -> nn.Sequential:
@@ -49,7 +50,7 @@ def test_rises_equal_a_plain_loop_over_directions_and_signs() -> None:
         for _ in range(4):
             direction = filter_normalised(model, centre, generator)
             for sign in (1, -1):
-                load_vector(probe, centre + sign * 0.3 * direction.float())
+                vector_to_parameters(centre + sign * 0.3 * direction.float(), probe.parameters())
                 expected.append(F.cross_entropy(probe(x).double(), y).item() - lowest)
     np.testing.assert_allclose(found.rises.ravel(), expected, rtol=1e-3, atol=1e-6)
     assert found.rise == pytest.approx(np.mean(expected), rel=1e-3)

@@ -17,12 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.utils import vector_to_parameters
 
 from valleyscope.landscape.analysis.barriers import barrier, bootstrap_barriers
 from valleyscope.landscape.analysis.verdict import Verdict, VerdictKind, verdict
 from valleyscope.landscape.evaluation.guessing_baseline import guessing_loss
 from valleyscope.landscape.geometry.curves import Curve, line
-from valleyscope.landscape.geometry.vectors import flatten, load_vector
+from valleyscope.landscape.geometry.vectors import flatten
 
 T = np.linspace(0, 1, 21)
 FLAT = np.zeros(21)
@@ -261,7 +262,7 @@ def test_one_end_that_knows_nothing_is_enough() -> None:
     """All weights pruned: the loss climbs steadily to that of guessing, without a barrier."""
     found = verdict(guessing_profile(0.01 + 2.24 * T), between=("sgd", "pruned"))
     assert found.kind is VerdictKind.UNDECIDED
-    assert list(found.guessers) == ["pruned"]
+    assert list(found.guessing_networks) == ["pruned"]
     assert found.to_json()["finding"].startswith("sgd and pruned: undecided. pruned has a train loss of 2.30, hardly")
     assert "sgd has" not in found.sentence
     assert verdict(guessing_profile(0.01 + 2.24 * T + HILL)).kind is VerdictKind.UNDECIDED
@@ -271,14 +272,14 @@ def test_a_network_that_has_learnt_something_is_judged() -> None:
     assert verdict(guessing_profile(2.0 + FLAT)).kind is VerdictKind.ONE_BASIN
     assert verdict(guessing_profile(2.0 + FLAT), tolerance=0.4).kind is VerdictKind.UNDECIDED
     assert verdict(guessing_profile(0.5 + FLAT, guessing=math.log(2))).kind is VerdictKind.ONE_BASIN
-    assert verdict(samples(2.5 + FLAT)).kind is VerdictKind.ONE_BASIN, "of bare losses nobody knows what guessing is"
+    assert verdict(samples(2.5 + FLAT)).kind is VerdictKind.ONE_BASIN, "bare losses do not tell the loss of guessing"
 
 
 def test_a_control_that_knows_nothing_is_no_control() -> None:
     found = verdict(guessing_profile(0.1 + FLAT), control=guessing_profile(0.1 + 2.4 * T + HILL))
     assert found.kind is VerdictKind.ONE_BASIN
     assert "control has a train loss of 2.55, no better than guessing (2.30)" in found.sentence
-    assert "it is not a minimum, so it is no control." in found.sentence
+    assert "it is not a minimum, so it is not a valid control." in found.sentence
     assert "For comparison" not in found.sentence
 
 
@@ -359,7 +360,7 @@ def losses_along(model: nn.Module, path: Curve, x: Tensor, y: Tensor) -> NDArray
     rows = []
     with torch.no_grad():
         for t in T:
-            load_vector(model, path.point(t))
+            vector_to_parameters(path.point(t), model.parameters())
             rows.append(F.cross_entropy(model(x), y, reduction="none").numpy())
     return np.stack(rows)
 

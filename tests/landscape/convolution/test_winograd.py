@@ -18,7 +18,7 @@ from valleyscope.landscape.convolution.memory_order import (
     in_order,
 )
 from valleyscope.landscape.convolution.toom_cook import matrices, outputs_at_once
-from valleyscope.landscape.convolution.winograd import WinogradConvolution, find_winograd_layers, way_of
+from valleyscope.landscape.convolution.winograd import WinogradConvolution, algorithm_for, find_winograd_layers
 from valleyscope.landscape.convolution.workspace import Workspace
 from valleyscope.landscape.network.call_recorder import record_calls
 
@@ -33,8 +33,8 @@ def test_the_matrices_filter_exactly(outputs: int, taps: int) -> None:
     torch.testing.assert_close(after @ ((kernel @ g) * (before @ d)), expected)
 
 
-def littered() -> Workspace:
-    """One that somebody else has left full of nonsense."""
+def used_workspace() -> Workspace:
+    """A workspace full of NaN from an earlier use."""
     found = Workspace()
     found.cut((1_000_000,))[0].fill_(float("nan"))
     return found
@@ -76,10 +76,10 @@ def test_any_convolution_with_its_pooling_is_that_of_torch(
     plain = conv2d(x.double(), exact, layer.bias.double() if layer.bias is not None else None, padding=padding)
     assume(plain.shape[2] >= window[0] and plain.shape[3] >= window[1])
     expected = max_pool2d(plain, window)
-    convolution = WinogradConvolution(layer, littered(), *plain.shape[2:])
+    convolution = WinogradConvolution(layer, used_workspace(), *plain.shape[2:])
     convolution.window, convolution.order = window, order
-    convolution.span(points)
-    convolution.move(coefficients)
+    convolution.set_basis(points)
+    convolution.set_point(coefficients)
     with torch.inference_mode():
         found = layer(empty_images(x.shape, given_order, x).copy_(x))
     assert found.shape == expected.shape
@@ -92,8 +92,8 @@ def test_a_sample_has_the_same_bits_in_any_group() -> None:
     torch.manual_seed(0)
     layer = nn.Conv2d(32, 64, 3, padding=1)
     convolution = WinogradConvolution(layer, Workspace(), 16, 16)
-    convolution.span([{"weight": layer.weight.detach()}])
-    convolution.move([1.0])
+    convolution.set_basis([{"weight": layer.weight.detach()}])
+    convolution.set_point([1.0])
     x = torch.randn(100, 32, 16, 16)
     with torch.inference_mode():
         torch.testing.assert_close(layer(x)[:7], layer(x[:7]), rtol=1e-5, atol=1e-5)
@@ -106,8 +106,8 @@ def test_groups_of_several_sizes_share_a_workspace_that_grows() -> None:
     workspace = Workspace()
     for layer, side in ((small, 8), (large, 8)):
         convolution = WinogradConvolution(layer, workspace, side, side, reuse=True)
-        convolution.span([{"weight": layer.weight.detach()}])
-        convolution.move([1.0])
+        convolution.set_basis([{"weight": layer.weight.detach()}])
+        convolution.set_point([1.0])
     with torch.inference_mode():
         for samples in (5, 130, 128, 257, 5):
             x = torch.randn(samples, 3, 12, 12)
@@ -119,8 +119,8 @@ def test_outputs_are_in_the_same_memory_only_where_that_was_asked_for() -> None:
     for reuse in (False, True):
         layer = nn.Conv2d(2, 3, 5)
         convolution = WinogradConvolution(layer, Workspace(), 4, 4, reuse=reuse)
-        convolution.span([{"weight": layer.weight.detach()}])
-        convolution.move([1.0])
+        convolution.set_basis([{"weight": layer.weight.detach()}])
+        convolution.set_point([1.0])
         with torch.inference_mode():
             first = layer(torch.ones(2, 2, 8, 8))
             second = layer(torch.zeros(2, 2, 8, 8))
@@ -137,7 +137,7 @@ def found_in(*layers: nn.Module, shape: tuple[int, ...] = (64, 8, 8)) -> list[nn
 
 def test_wide_layers_on_small_images_gain() -> None:
     layer = nn.Conv2d(128, 128, 3, padding=1)
-    assert way_of(layer, 8, 8).gain(128, 128) > 40
+    assert algorithm_for(layer, 8, 8).gain(128, 128) > 40
     assert found_in(layer) == [layer]
     assert found_in(same := nn.Conv2d(128, 128, 5, padding="same")) == [same]
     assert found_in(valid := nn.Conv2d(128, 128, 3, padding="valid"), shape=(64, 10, 10)) == [valid]

@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
+from torch.nn.utils import vector_to_parameters
 
 from valleyscope.landscape.cancellation import Cancelled
 from valleyscope.landscape.fitting.fit_curve import (
@@ -29,7 +30,7 @@ from valleyscope.landscape.fitting.fit_curve import (
     piecewise_linear,
 )
 from valleyscope.landscape.geometry.curves import Bezier, Curve, PolyChain, line
-from valleyscope.landscape.geometry.vectors import dimension, flatten, load_vector, unflatten, views
+from valleyscope.landscape.geometry.vectors import dimension, flatten, unflatten, views
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -100,7 +101,7 @@ def test_first_step_is_the_coefficient_times_the_gradient_at_the_point() -> None
     fit = CurveFit(model, start, end, (x, y), FittingSettings(batch_size=40, momentum=0.0))
     done = fit.step(0, rate=1.0)
     w = line(start, end).point(0.5).mul(2 * done.t * (1 - done.t)) + (1 - done.t) ** 2 * start + done.t**2 * end
-    load_vector(model, w)
+    vector_to_parameters(w.clone(), model.parameters())
     F.cross_entropy(model(x), y).backward()
     gradient = torch.cat([parameter.grad.reshape(-1) for parameter in model.parameters() if parameter.grad is not None])
     moved = (start + end) / 2 - fit.curve().bend
@@ -260,7 +261,7 @@ def test_batchnorm_uses_the_statistics_of_the_batch_while_fitting() -> None:
     fit = CurveFit(model.eval(), start, end, (x, y), FittingSettings(batch_size=40))
     done = fit.step(0, rate=0.1)
     plain = copy.deepcopy(model).train()
-    load_vector(plain, Bezier([start, (start + end) / 2, end]).point(done.t))
+    vector_to_parameters(Bezier([start, (start + end) / 2, end]).point(done.t), plain.parameters())
     assert done.loss == pytest.approx(F.cross_entropy(plain(x), y).item(), rel=1e-10)
 
 
@@ -292,7 +293,7 @@ def test_state_of_another_fit_is_refused_by_what_differs(tmp_path: Path) -> None
     with pytest.raises(ValueError, match="another fit: ends was"):
         fit_curve(model, end, start, (x, y), epochs=1, state_path=path)
     path.write_bytes(b"something else")
-    with pytest.raises(ValueError, match="no state of a fit"):
+    with pytest.raises(ValueError, match="not the state of a fit"):
         fit_curve(model, start, end, (x, y), epochs=1, state_path=path)
 
 
@@ -329,9 +330,9 @@ def test_bad_ends_and_data_are_named() -> None:
         fit_curve(model, start, end[1:], (x, y))
     with pytest.raises(ValueError, match=r"start: parameter '0.weight' has .* not finite"):
         fit_curve(model, {**unflatten(model, start), "0.weight": torch.full((4, 2, 3, 3), torch.nan)}, end, (x, y))
-    with pytest.raises(ValueError, match="40 inputs and 39 labels"):
+    with pytest.raises(ValueError, match=r"x of shape \(40, .*y of shape \(39,\)"):
         fit_curve(model, start, end, (x, y[1:]))
-    with pytest.raises(ValueError, match="labels have shape"):
+    with pytest.raises(ValueError, match=r"y of shape \(40, .*labels of shape \(N,\)"):
         fit_curve(model, start, end, (x, F.one_hot(y)))
 
 
@@ -350,7 +351,7 @@ def test_data_may_be_arrays_or_splits() -> None:
         assert torch.equal(fit_curve(model, *ends, data, epochs=1, batch_size=16).bend, expected)
     with pytest.raises(ValueError, match="data has the splits 'test'; a curve is fitted on 'train'"):
         fit_curve(model, *ends, {"test": (x, y)})
-    with pytest.raises(ValueError, match=r"data is not a pair \(x, y\) of tensors"):
+    with pytest.raises(ValueError, match=r"split 'train' is not a pair \(x, y\) of tensors"):
         fit_curve(model, *ends, "digits")  # type: ignore[arg-type]
 
 
@@ -379,7 +380,7 @@ def test_data_of_other_types_is_brought_into_the_type_of_the_network() -> None:
 def test_parameters_of_several_data_types_are_refused() -> None:
     model = convolutional()
     model[0].float()
-    with pytest.raises(ValueError, match="of several kinds"):
+    with pytest.raises(ValueError, match="several data types or devices"):
         fit_curve(model, flatten(model), flatten(model), batch())
 
 
@@ -408,7 +409,7 @@ class Digits:
         losses = []
         with torch.no_grad():
             for t in np.linspace(0, 1, 31):
-                load_vector(self.model, path.point(t))
+                vector_to_parameters(path.point(t), self.model.parameters())
                 losses.append(F.cross_entropy(self.model(self.x), self.y).item())
         return max(losses)
 

@@ -10,12 +10,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.nn.utils import vector_to_parameters
 
 from valleyscope.landscape.geometry.curves import Bezier
 from valleyscope.landscape.geometry.grid_axes import through_both, through_zero
 from valleyscope.landscape.geometry.planes import Plane
 from valleyscope.landscape.geometry.random_directions import filter_normalised
-from valleyscope.landscape.geometry.vectors import flatten, load_vector, views
+from valleyscope.landscape.geometry.vectors import flatten, views
 
 
 def three(size: int = 1000, dtype: torch.dtype = torch.float32, seed: int = 0) -> list[Tensor]:
@@ -67,7 +68,7 @@ def test_named_points_have_the_geometry_of_weight_space() -> None:
     assert plane.points["sgd"] == (0.0, 0.0)
     assert plane.points["altsdp"] == pytest.approx((float(torch.dist(a, b)), 0.0))
     assert plane.points["altsdp"][1] == 0.0
-    assert plane.span == plane.points["altsdp"][0]
+    assert plane.minima_distance == plane.points["altsdp"][0]
     place = np.array(plane.points["control"])
     assert place[1] > 0
     assert np.linalg.norm(place) == pytest.approx(float(torch.dist(a, c)))
@@ -289,7 +290,7 @@ def test_plane_around_a_minimum_is_orthonormal_seeded_and_one_unit_wide() -> Non
 
 def test_weights_that_are_all_zero_have_no_filter_normalised_plane() -> None:
     model = network()
-    load_vector(model, torch.zeros_like(flatten(model)))
+    vector_to_parameters(torch.zeros_like(flatten(model)), model.parameters())
     with pytest.raises(ValueError, match="biases=True"):
         Plane.around(flatten(model), model)
 

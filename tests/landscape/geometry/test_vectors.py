@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn.utils import parameters_to_vector
 
-from valleyscope.landscape.geometry.vectors import as_vector, dimension, flatten, load_vector, unflatten, views
+from valleyscope.landscape.geometry.vectors import as_vector, dimension, flatten, unflatten, views
 
 
 def network() -> nn.Sequential:
@@ -61,13 +61,6 @@ def test_unflattened_tensors_own_their_memory() -> None:
     assert not vector.any()
 
 
-def test_load_vector_sets_the_parameters_in_place() -> None:
-    model = network()
-    vector = torch.randn(dimension(model))
-    load_vector(model, vector)
-    assert torch.equal(flatten(model), vector)
-
-
 def test_views_share_memory_with_the_vector() -> None:
     model = network()
     vector = torch.zeros(dimension(model))
@@ -93,14 +86,14 @@ def test_entries_that_are_not_parameters_are_ignored() -> None:
 
 def test_weights_of_a_larger_network_are_refused_by_name() -> None:
     small, big = network(), nn.Sequential(*network(), nn.Linear(2, 2))
-    with pytest.raises(ValueError, match=r"weights that Sequential does not have: '4\.weight', '4\.bias'; they are of"):
+    with pytest.raises(ValueError, match=r"weights that Sequential does not have: '4\.weight', '4\.bias'; use"):
         flatten(small, big.state_dict())
     with pytest.raises(ValueError, match=r"end: state dict has weights .*: 'mask'"):
         as_vector(small, {**small.state_dict(), "mask": np.ones(3)}, name="end")
 
 
 class Stateful(nn.Module):
-    """A buffer that is not saved, and state that is no tensor of the network's."""
+    """A buffer that is not saved, and extra state that is not a tensor."""
 
     def __init__(self) -> None:
         super().__init__()

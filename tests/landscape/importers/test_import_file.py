@@ -323,11 +323,11 @@ REFUSED: dict[str, Callable[[Path], Any]] = {
     "but no arrays of numbers": pickled,
     "grid.npy: has 1000000000 values": lying,
     "is a damaged .npz file": cut,
-    "grid.npy: is not an array of numpy (": with_header("(7, 5"),
-    "grid.npy: is not an array of numpy": with_header("('''7,)"),
-    "grid.npy: has the shape (-2,)": with_header("(-2,)"),
+    "grid.npy: is not a numpy array (": with_header("(7, 5"),
+    "grid.npy: is not a numpy array": with_header("('''7,)"),
+    "grid.npy: has the negative shape (-2,)": with_header("(-2,)"),
     "grid: has shape (7, 5), not (points, points, 2)": npz(**{**GRID, "grid": GRID["grid"][..., 0]}),
-    "the coordinates form no rectangular grid": npz(**{**GRID, "grid": GRID["grid"].transpose(1, 0, 2)}),
+    "the grid is not rectangular": npz(**{**GRID, "grid": GRID["grid"].transpose(1, 0, 2)}),
     "tr_nll: has shape (5, 7), the grid or curve has (7, 5)": npz(**{**GRID, "tr_nll": GRID["tr_nll"].T}),
     "has no losses or errors": npz(grid=GRID["grid"]),
     "error: has the value": npz(**{**GRID, "tr_err": GRID["tr_err"] * 1000}),
@@ -342,11 +342,11 @@ REFUSED: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("complaint", REFUSED)
-def test_what_cannot_be_imported_is_named_with_what_could(tmp_path: Path, complaint: str) -> None:
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_cannot_be_imported_is_named_with_what_could(tmp_path: Path, message: str) -> None:
     path = tmp_path / "file"
-    REFUSED[complaint](path)
-    with pytest.raises(NotImportable, match=re.escape(complaint)) as caught:
+    REFUSED[message](path)
+    with pytest.raises(NotImportable, match=re.escape(message)) as caught:
         import_file(path)
     assert str(path) in str(caught.value)
     assert "expected plane.npz or curve.npz of dnn-mode-connectivity" in str(caught.value)

@@ -103,7 +103,7 @@ def test_too_little_memory_is_said_with_what_would_fit() -> None:
 def test_layers_without_averages_need_population_statistics() -> None:
     model = nn.Sequential(nn.Flatten(), nn.Linear(36, 5), nn.BatchNorm1d(5, track_running_stats=False))
     for way in ("running", "frozen"):
-        with pytest.raises(ValueError, match=f"layer '2' keeps no running averages, which batch_norm='{way}' needs"):
+        with pytest.raises(ValueError, match=f"layer '2' has no running averages, which batch_norm='{way}' needs"):
             Evaluator(model, {"train": data()}, batch_norm=way)  # type: ignore[arg-type]
     assert np.isfinite(loss_at_itself(Evaluator(model, {"train": data()}), model))
 
@@ -231,7 +231,7 @@ def test_layers_in_torchscript_are_refused_unless_frozen() -> None:
 
 
 class _Optional(nn.Module):
-    """Arguments that nobody gives."""
+    """Arguments that are never passed."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -85,5 +85,5 @@ def test_the_users_model_keeps_its_own() -> None:
 
 def test_one_sample_is_too_few_for_batch_norm_and_the_setting_is_named() -> None:
     x, y = DATA[0][:3], DATA[1][:3]
-    with pytest.raises(ValueError, match=r"batch_size=2 makes batches of one sample of 3"):
+    with pytest.raises(ValueError, match=r"batch_size=2 splits 3 samples into batches of one"):
         fit_curve(Centred(norm=True), state(0, 0.0, norm=True), state(1, 0.0, norm=True), (x, y), batch_size=2)

@@ -8,11 +8,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils import prune, weight_norm
+from torch.nn.utils import prune, vector_to_parameters, weight_norm
 
 from tests.landscape.reference import samples
 from valleyscope.landscape import Evaluator, evaluate, fit_curve, flatten
-from valleyscope.landscape.geometry.vectors import load_vector, views
+from valleyscope.landscape.geometry.vectors import views
 from valleyscope.landscape.network.copying import copied
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated")
@@ -73,7 +73,7 @@ def test_a_copy_is_the_same_network_apart(name: str) -> None:
     assert torch.equal(twin(DATA[0]), model(DATA[0]))
     assert [key for key, _ in twin.named_parameters()] == [key for key, _ in model.named_parameters()]
     before = flatten(model)
-    load_vector(twin, 2 * before)
+    vector_to_parameters(2 * before, twin.parameters())
     assert torch.equal(flatten(model), before)
     assert not torch.allclose(twin(DATA[0]), model(DATA[0]))
 
@@ -86,7 +86,7 @@ def test_its_landscape_is_that_of_the_network_with_other_weights(name: str) -> N
     steps = [0.0, 0.05, -0.1]
     found = Evaluator(model, DATA).at(basis, [[1.0, step] for step in steps])["train"].loss
     for step, loss in zip(steps, found, strict=True):
-        load_vector(model, origin + step * basis[1])
+        vector_to_parameters(origin + step * basis[1], model.parameters())
         expected = F.cross_entropy(model(DATA[0]), DATA[1]).item()
         assert loss == pytest.approx(expected, rel=1e-5)
         assert evaluate(model, model.state_dict(), DATA)["train"].loss == pytest.approx(expected, rel=1e-5)

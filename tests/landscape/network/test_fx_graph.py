@@ -1,4 +1,4 @@
-"""Graphs of networks: believed where they say what the network does at all weights, and nowhere else."""
+"""Graphs of networks: used only if they compute what the network computes at all weights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from tests.landscape.reference import assert_exact, samples
 from valleyscope.landscape import Evaluator
-from valleyscope.landscape.network.fx_graph import traced
+from valleyscope.landscape.network.fx_graph import trace_network
 
 SHAPE = (8, 8, 8)
 
@@ -47,7 +47,7 @@ class TwiceInTheDark(Twice):
 
 
 class FromAList(Wide):
-    """The weight is taken from where a tracer does not look, and counts by its norm."""
+    """Reads the weight where a tracer cannot see it, and scales by its norm."""
 
     def features(self, h: Tensor) -> Tensor:
         weight = next(value for value in self.parameters() if value.dim() == 4 and value.shape[1] == 128)
@@ -67,21 +67,21 @@ def test_a_weight_that_is_read_elsewhere_moves_with_the_point(network: type[nn.M
     assert_exact(network(), {"train": samples(SHAPE, 12, 3)})
 
 
-def test_only_a_weight_that_nobody_else_reads_is_left_out_of_the_buffer() -> None:
+def test_only_a_weight_that_nothing_else_reads_is_left_out_of_the_buffer() -> None:
     models = Wide(), Twice(), hooked()
     evaluators = [Evaluator(model, samples(SHAPE, 6, 3)) for model in models]
     assert [len(evaluator._layers) for evaluator in evaluators] == [1, 1, 1]
-    assert [len(evaluator._bound.released) for evaluator in evaluators] == [1, 0, 0]
+    assert [len(evaluator._flat.released) for evaluator in evaluators] == [1, 0, 0]
 
 
-def test_a_graph_with_a_frozen_weight_is_not_believed() -> None:
+def test_a_graph_with_a_frozen_weight_is_not_used() -> None:
     x = samples(SHAPE, 2, 3)[0]
-    assert traced(Wide(), x) is not None
-    assert traced(FromAList(), x) is None
+    assert trace_network(Wide(), x) is not None
+    assert trace_network(FromAList(), x) is None
 
 
 def test_the_weights_are_the_same_after_tracing() -> None:
     model = Wide()
     before = [parameter.detach().clone() for parameter in model.parameters()]
-    traced(model, samples(SHAPE, 2, 3)[0])
+    trace_network(model, samples(SHAPE, 2, 3)[0])
     assert all(torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True))

@@ -15,14 +15,14 @@ from valleyscope.landscape.convolution.memory_order import (
     SAMPLES_LAST,
     Order,
     empty_images,
-    samples_moved_last,
+    to_samples_last,
 )
 from valleyscope.landscape.network.graph_rewrites import (
-    consumer,
-    flat,
+    flatten_samples,
+    only_consumer,
     pooled_in_place,
+    remove_pooling,
     rewrite_graph,
-    take_pooling,
     window_maximum,
 )
 
@@ -45,8 +45,8 @@ def test_pooling_in_place_is_that_of_torch(
 def test_flat_images_have_their_values_in_the_usual_order(samples: int, height: int, width: int, order: Order) -> None:
     x = torch.randn(samples, 3, height, width)
     images = empty_images(x.shape, order, x).copy_(x)
-    assert torch.equal(flat(images), x.flatten(1))
-    assert torch.equal(samples_moved_last(images), x)
+    assert torch.equal(flatten_samples(images), x.flatten(1))
+    assert torch.equal(to_samples_last(images), x)
 
 
 @pytest.mark.parametrize(
@@ -84,14 +84,14 @@ def test_the_consumer_of_a_layer_is_behind_relu_and_pooling() -> None:
     network = nn.Sequential(nn.Conv2d(1, 2, 1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(2, 3, 1), nn.Flatten())
     graph = fx.symbolic_trace(network)
     rewrite_graph(graph)
-    found = consumer(graph, network[0])
+    found = only_consumer(graph, network[0])
     assert found is not None
     assert found.target == "3"
-    assert take_pooling(graph, network[0]) == (2, 2)
-    assert consumer(graph, network[0]) is found
-    last = consumer(graph, network[3])
+    assert remove_pooling(graph, network[0]) == (2, 2)
+    assert only_consumer(graph, network[0]) is found
+    last = only_consumer(graph, network[3])
     assert last is not None
-    assert last.target is flat
+    assert last.target is flatten_samples
 
 
 def test_what_is_used_twice_has_no_single_consumer() -> None:
@@ -105,4 +105,4 @@ def test_what_is_used_twice_has_no_single_consumer() -> None:
             return h.sum() + h.amax()
 
     graph = fx.symbolic_trace(Split())
-    assert consumer(graph, graph.layer) is None
+    assert only_consumer(graph, graph.layer) is None

@@ -1,4 +1,4 @@
-"""A file whose content is not what was written is refused, and the member at fault is named."""
+"""A file whose content was changed is refused, and the error names the changed member."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def flipped(content: bytes, count: int) -> list[bytes]:
 
 
 def opened(path: Path) -> Landscape | str:
-    """The landscape in a file, or what is said to be wrong with it."""
+    """The landscape in a file, or the error message."""
     try:
         return Landscape.open(path)
     except (DamagedLandscape, NotALandscape) as error:
@@ -74,7 +74,7 @@ def test_a_changed_byte_is_refused_by_name_or_changes_nothing(tmp_path: Path) ->
 
 @pytest.mark.parametrize(("place", "bit"), [(12532, 4), (41294, 2)])
 def test_data_types_that_do_not_exist_are_damage_to_a_member(tmp_path: Path, place: int, bit: int) -> None:
-    """A file from before there were seals; h5py has no exception of its own for such types."""
+    """A file from before there were checksums; h5py has no exception of its own for such types."""
     content = bytearray(FIXTURE.read_bytes())
     content[place] ^= bit
     path = tmp_path / "landscape.h5"
@@ -83,7 +83,7 @@ def test_data_types_that_do_not_exist_are_damage_to_a_member(tmp_path: Path, pla
         Landscape.open(path)
 
 
-def test_a_sealed_file_is_plain_for_other_programs(tmp_path: Path) -> None:
+def test_a_file_with_a_checksum_is_plain_hdf5_for_other_programs(tmp_path: Path) -> None:
     path = tmp_path / "landscape.h5"
     small().save(path)
     size = path.stat().st_size
@@ -96,8 +96,8 @@ def test_a_sealed_file_is_plain_for_other_programs(tmp_path: Path) -> None:
     assert Landscape.open(path).name == "small"
 
 
-def test_a_broken_seal_is_seen_before_anything_is_read(tmp_path: Path) -> None:
-    """On such files HDF5 may end the process."""
+def test_a_wrong_checksum_is_found_before_anything_is_read(tmp_path: Path) -> None:
+    """HDF5 may crash the process on such files."""
     path = tmp_path / "landscape.h5"
     small().save(path)
     content = bytearray(path.read_bytes())
@@ -120,13 +120,13 @@ EDITS: dict[str, Callable[[h5py.File], Any]] = {
 }
 
 
-@pytest.mark.parametrize("complaint", EDITS)
-def test_an_edited_member_is_named(tmp_path: Path, complaint: str) -> None:
+@pytest.mark.parametrize("message", EDITS)
+def test_an_edited_member_is_named(tmp_path: Path, message: str) -> None:
     path = tmp_path / "landscape.h5"
     cases.landscape(5).save(path)
     with h5py.File(path, "r+") as file:
-        EDITS[complaint](file)
-    with pytest.raises(DamagedLandscape, match=re.escape(f"{path}: ") + ".*" + re.escape(complaint)):
+        EDITS[message](file)
+    with pytest.raises(DamagedLandscape, match=re.escape(f"{path}: ") + ".*" + re.escape(message)):
         Landscape.open(path)
 
 
@@ -139,7 +139,7 @@ def test_a_file_without_digests_is_opened(tmp_path: Path) -> None:
     assert Landscape.open(path).planes["valley"].splits["test"].loss[2, 1] == 0.5
 
 
-def test_odd_but_right_content_is_not_taken_for_damage(tmp_path: Path) -> None:
+def test_unusual_but_valid_content_is_not_refused(tmp_path: Path) -> None:
     landscape = small()
     landscape.name = ""
     landscape.spec = {"größe": "∞ \u2028 \t", "nested": {"empty": {}, "list": [(), None, True, 1e-300, 10**30]}, "1": 1}  # type: ignore[dict-item]
@@ -156,13 +156,13 @@ def test_odd_but_right_content_is_not_taken_for_damage(tmp_path: Path) -> None:
     assert digests(found) == digests(landscape)
 
 
-def test_members_that_came_or_went_or_changed_places_are_named() -> None:
+def test_added_missing_and_reordered_members_are_named() -> None:
     written = {"attributes": "1", "minima/a": "2", "minima/b": "3"}
     assert altered(written, dict(written)) is None
     assert altered(written, {**written, "planes/c": "4"}) == "planes/c: was not there when the file was written"
     assert altered(written, {"attributes": "1", "minima/b": "3"}) == "minima/a: is missing"
     swapped = {"attributes": "1", "minima/b": "3", "minima/a": "2"}
-    assert altered(written, swapped) == "its members are in another order than they were written in"
+    assert altered(written, swapped) == "members are in another order than when the file was written"
 
 
 CHANGES: list[Callable[[Landscape], Any]] = [
@@ -179,7 +179,7 @@ CHANGES: list[Callable[[Landscape], Any]] = [
 
 
 @pytest.mark.parametrize("number", range(len(CHANGES)))
-def test_digests_know_every_value_its_place_and_its_name(number: int) -> None:
+def test_digests_depend_on_every_value_its_position_and_its_name(number: int) -> None:
     one, other = (cases.landscape(5) for _ in range(2))
     other.created = one.created
     assert digests(one) == digests(other)

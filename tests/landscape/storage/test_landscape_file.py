@@ -1,4 +1,4 @@
-"""The file that keeps a landscape: whole at every moment, plain for other programs, honest about damage."""
+"""The file of a landscape: complete at every moment, plain HDF5, and damage is reported."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ DAMAGES = {
         (2, 1), np.nan
     ),
     "row 0, column 3 has a value and is not marked": lambda file: file["planes/valley/done"].__setitem__((0, 3), 0),
-    "done: has values besides 0 and 1": lambda file: file["planes/valley/done"].__setitem__((0, 3), 7),
+    "done: has values other than 0 and 1": lambda file: file["planes/valley/done"].__setitem__((0, 3), 7),
     "error: has the value 98.6; an error is a fraction": lambda file: file["planes/valley/test/error"].__setitem__(
         (0, 0), 98.6
     ),
@@ -237,22 +237,22 @@ DAMAGES = {
     "curves/valley/train/loss: is NaN at t = 0.5": lambda file: file["curves/valley/train/loss"].__setitem__(
         30, np.nan
     ),
-    "its columns differ in length": lambda file: replace(file, "minima/sgd/epochs/angle", np.zeros(3)),
-    "counts 20 zeros of 16": lambda file: file["minima/sgd/layers/zero_groups"].__setitem__(0, 20),
+    "columns differ in length": lambda file: replace(file, "minima/sgd/epochs/angle", np.zeros(3)),
+    "has 20 zeros of 16": lambda file: file["minima/sgd/layers/zero_groups"].__setitem__(0, 20),
     "attribute 'spec' is not JSON": lambda file: file.attrs.__setitem__("spec", "{"),
     "provenance: has no fingerprint": lambda file: file.attrs.__setitem__("provenance", "{}"),
-    "is a link to another place": lambda file: (
+    "is a soft or external link": lambda file: (
         file.__delitem__("planes/valley/x"),
         file["planes/valley"].__setitem__("x", h5py.ExternalLink("/etc/hostname", "/x")),
     ),
 }
 
 
-@pytest.mark.parametrize("complaint", DAMAGES)
-def test_damage_is_named(saved: Path, complaint: str) -> None:
+@pytest.mark.parametrize("message", DAMAGES)
+def test_damage_is_named(saved: Path, message: str) -> None:
     with h5py.File(saved, "r+") as file:
-        DAMAGES[complaint](file)
-    with pytest.raises(DamagedLandscape, match=re.escape(complaint)):
+        DAMAGES[message](file)
+    with pytest.raises(DamagedLandscape, match=re.escape(message)):
         Landscape.open(saved)
 
 
@@ -307,7 +307,7 @@ def test_wrong_arrays_are_refused_before_anything_is_written(tmp_path: Path) -> 
     with pytest.raises(ValueError, match="planes/valley/train/loss: is float32, not an array of float64"):
         landscape.save(tmp_path / "landscape.h5")
     landscape.planes["valley"].splits = {"x": grid}
-    with pytest.raises(ValueError, match="a split is called 'x', which names another member"):
+    with pytest.raises(ValueError, match="a split has the reserved name 'x'"):
         landscape.save(tmp_path / "landscape.h5")
     landscape.planes["valley"].splits = {"train": grid}
     landscape.spec["lr"] = float("nan")
