@@ -18,7 +18,6 @@ from valleyscope.training._cifar import read_cifar
 from valleyscope.training._download import DownloadFailed, Progress, fetch
 from valleyscope.training._idx import read_mnist
 from valleyscope.training._plugins import is_plugin, load_factory
-from valleyscope.training._torchvision import import_torchvision
 from valleyscope.training.sources import SOURCES, CorruptData, MissingData, Source, data_root
 
 __all__ = ["CorruptData", "Dataset", "MissingData", "data_root", "load_dataset"]
@@ -137,7 +136,9 @@ def _complete(source: Source, root: Path, wanted: bool, progress: Progress | Non
 
 def _addresses(source: Source) -> dict[str, tuple[list[str], str]]:
     """Return where torchvision finds each published file of a data set, and the MD5 sum of each."""
-    known = getattr(import_torchvision().datasets, source.torchvision)
+    import torchvision
+
+    known = getattr(torchvision.datasets, source.torchvision)
     if source.archive:
         return {known.filename: ([known.url], known.tgz_md5)}
     return {file: ([mirror + file for mirror in known.mirrors], md5) for file, md5 in known.resources}

@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from valleyscope._torchvision import install
+
 if TYPE_CHECKING:
     from valleyscope.landscape import Bezier as Bezier
     from valleyscope.landscape import Evaluator as Evaluator
@@ -72,6 +74,8 @@ _LANDSCAPE = (
 _ROOMS = ("app", "landscape", "training")
 
 __all__ = sorted(_TRAINING + _LANDSCAPE)
+
+install()
 
 
 def __getattr__(name: str) -> Any:
