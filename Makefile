@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-INSTALL := $(INSTALL) --constraint constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
 SECRETS ?= secrets
 
