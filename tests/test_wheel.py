@@ -48,7 +48,7 @@ reveal_type(compare)
 reveal_type(AltSDP)
 reveal_type(partition)
 reveal_type(valleyscope.landscape.verdict)
-valleyscope.landscape.no_such_name
+valleyscope.no_such_name
 """
 
 
