@@ -4,22 +4,23 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
 SECRETS ?= secrets
 
-.PHONY: demo test check audit browser bench drill screenshots setup clean secrets lock
+.PHONY: demo test check audit browser bench drill dist screenshots setup clean secrets lock
 
 setup: $(READY)
 
 # One after the other: asked for all at once, pip looks for versions of the two libraries of S3 that suit each other among
 # other builds of torch and ancient versions of everything else.
-$(READY): pyproject.toml
+$(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Valleyscope needs Python 3.11 or newer; call make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --group stores
-	$(BIN)/python -m pip install --quiet --editable .
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(INSTALL) --upgrade pip
+	$(INSTALL) --group stores
+	$(INSTALL) --editable .
+	$(INSTALL) --editable '.[dev]'
 	touch $@
 
 # The main job on the embedded default: trains, fits, maps, and says whether it is one valley. ONCE=1 ends after it.
@@ -35,7 +36,7 @@ check: $(READY)
 # Known vulnerabilities of all that is installed. It asks the PyPI vulnerability service, so it needs the network, and
 # is not part of `check`; what that service does not know makes it fail rather than pass unseen.
 audit: $(READY)
-	$(BIN)/python -m pip install --quiet --editable '.[audit]'
+	$(INSTALL) --editable '.[audit]'
 	$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/requirements.txt
 	$(BIN)/pip-audit --strict --disable-pip --no-deps --requirement $(VENV)/requirements.txt
 
@@ -55,7 +56,7 @@ drill: $(READY) browser
 
 # Ratios taken side by side in one run; all of them run, and it fails if one is below the floor that we promise.
 bench: $(READY)
-	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
+	$(INSTALL) --editable '.[dev,bench]'
 	missed=; for benchmark in benchmarks/*.py; do \
 		echo "== $$benchmark"; $(BIN)/python $$benchmark --check || missed="$$missed $$benchmark"; \
 	done; test -z "$$missed" || { echo "missed:$$missed" >&2; exit 1; }
@@ -73,6 +74,11 @@ secrets:
 # Exact versions and hashes of what the images install; UPGRADE=1 takes the newest that fit.
 lock: $(READY)
 	$(BIN)/python deploy/lock.py $(if $(UPGRADE),--upgrade)
+
+# What a release uploads: the sdist, and the wheel that is built from it.
+dist: $(READY)
+	rm -rf dist
+	$(BIN)/python -m uv build --quiet --out-dir dist
 
 # The pictures of README and docs, of a real run of the demo with two seeds.
 screenshots: $(READY) browser

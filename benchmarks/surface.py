@@ -42,7 +42,6 @@ from torch.utils.data import DataLoader, Dataset
 
 from valleyscope.landscape import Evaluator, Plane, flatten, surface
 from valleyscope.training import build_model
-from valleyscope.training._torchvision import import_torchvision
 from valleyscope.training.models import multiply_adds
 
 BATCH = 128
@@ -79,9 +78,10 @@ class Pictures(Dataset[tuple[Tensor, int]]):
     """Images that go through PIL, ToTensor and Normalize one by one, as torchvision's data sets do."""
 
     def __init__(self, images: Tensor, labels: Tensor) -> None:
+        from torchvision import transforms
+
         self.images = images
         self.labels = labels
-        transforms = import_torchvision().transforms
         self.transform = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.5,), (0.25,))])
 
     def __len__(self) -> int:

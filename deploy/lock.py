@@ -5,7 +5,7 @@
 `cuda.txt` is what the public index gives on Linux (its torch is the CUDA build, with its libraries); `cpu.txt` is
 the same without torch and what only CUDA needs, since CPU builds of torch come from an index of their own;
 `build.txt` is what makes our wheel. One resolution serves both images, so they never differ in anything else. The
-extra `s3` is in it, so that VALLEY_STORE works in a container.
+extra `s3` is in it, so that VALLEY_STORE works in a container; constraints.txt holds for both.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def without_cuda(lock: str) -> str:
 def main() -> None:
     upgrade = ("--upgrade",) if "--upgrade" in sys.argv[1:] else ()
     LOCKS.mkdir(exist_ok=True)
-    lock = resolve(LOCKS / "cuda.txt", "pyproject.toml", "--extra", "s3", *upgrade)
+    lock = resolve(LOCKS / "cuda.txt", "pyproject.toml", "--extra", "s3", "--constraint", "constraints.txt", *upgrade)
     (LOCKS / "cpu.txt").write_text(_HEADER + without_cuda(lock), encoding="utf-8")
     resolve(LOCKS / "build.txt", "-", *upgrade, text="setuptools>=77\n")
 

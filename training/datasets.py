@@ -18,7 +18,6 @@ from valleyscope.training._cifar import read_cifar
 from valleyscope.training._download import DownloadFailed, Progress, fetch
 from valleyscope.training._idx import read_mnist
 from valleyscope.training._plugins import is_plugin, load_factory
-from valleyscope.training._torchvision import import_torchvision
 from valleyscope.training.sources import SOURCES, CorruptData, MissingData, Source, data_root
 
 __all__ = ["CorruptData", "Dataset", "MissingData", "data_root", "load_dataset"]
@@ -137,7 +136,9 @@ def _ensure_files(source: Source, root: Path, download: bool, progress: Progress
 
 def _published_files(source: Source) -> dict[str, tuple[list[str], str]]:
     """Return torchvision's URLs and MD5 sum of each file of a data set."""
-    known = getattr(import_torchvision().datasets, source.torchvision)
+    import torchvision
+
+    known = getattr(torchvision.datasets, source.torchvision)
     if source.archive:
         return {known.filename: ([known.url], known.tgz_md5)}
     return {file: ([mirror + file for mirror in known.mirrors], md5) for file, md5 in known.resources}

@@ -9,7 +9,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from valleyscope._torchvision import install
+
 if TYPE_CHECKING:
+    from valleyscope import app as app
+    from valleyscope import landscape as landscape
+    from valleyscope import training as training
     from valleyscope.landscape import Bezier as Bezier
     from valleyscope.landscape import Evaluator as Evaluator
     from valleyscope.landscape import Landscape as Landscape
@@ -73,15 +78,19 @@ _ROOMS = ("app", "landscape", "training")
 
 __all__ = sorted(_TRAINING + _LANDSCAPE)
 
+install()
 
-def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return import_module(f"valleyscope.{name}")
-    if name in _TRAINING:
-        return getattr(import_module("valleyscope.training"), name)
-    if name in _LANDSCAPE:
-        return getattr(import_module("valleyscope.landscape"), name)
-    raise AttributeError(f"module 'valleyscope' has no attribute {name!r}")
+
+if not TYPE_CHECKING:  # type checkers know the names above, and find those that do not exist
+
+    def __getattr__(name: str) -> Any:
+        if name in _ROOMS:
+            return import_module(f"valleyscope.{name}")
+        if name in _TRAINING:
+            return getattr(import_module("valleyscope.training"), name)
+        if name in _LANDSCAPE:
+            return getattr(import_module("valleyscope.landscape"), name)
+        raise AttributeError(f"module 'valleyscope' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -39,6 +39,10 @@ class NoDevice(RuntimeError):
     """The device that this process was given is not there."""
 
 
+_ACCELERATOR_ERROR: type[Exception] = getattr(torch, "AcceleratorError", NoDevice)
+"""Before torch 2.8 errors of a GPU are RuntimeErrors, which `_BROKEN_WORDS` recognise."""
+
+
 class MemoryFull(RuntimeError):
     """The device has too little memory for a task; the message says what to change."""
 
@@ -98,7 +102,7 @@ def device_fault(error: BaseException) -> BaseException | None:
 
 
 def _is_device_fault(error: BaseException) -> bool:
-    if isinstance(error, NoDevice | torch.AcceleratorError):
+    if isinstance(error, NoDevice | _ACCELERATOR_ERROR):
         return True
     return isinstance(error, RuntimeError) and any(words in str(error) for words in _BROKEN_WORDS)
 

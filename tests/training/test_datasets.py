@@ -17,7 +17,6 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from valleyscope.training._torchvision import import_torchvision
 from valleyscope.training.datasets import CorruptData, Dataset, MissingData, data_root, load_dataset
 from valleyscope.training.sources import SOURCES
 
@@ -103,7 +102,8 @@ def write_npz(path: Path, arrays: Four, **changes: Array | None) -> str:
 
 
 def assert_normalised_as_torchvision_does(dataset: Dataset, arrays: Four) -> None:
-    functional = import_torchvision().transforms.functional
+    from torchvision.transforms import functional
+
     source = SOURCES[dataset.name]
     for x, images in ((dataset.x_train, arrays[0]), (dataset.x_test, arrays[2])):
         pictures = images[:, None] if images.ndim == 3 else images
@@ -153,7 +153,9 @@ def test_idx_files_are_read_as_torchvision_reads_them(tmp_path: Path, name: str,
     assert not dataset.augmented
     assert_normalised_as_torchvision_does(dataset, arrays)
     if not ending:
-        theirs = getattr(import_torchvision().datasets, folder)(tmp_path, train=True)
+        from torchvision import datasets
+
+        theirs = getattr(datasets, folder)(tmp_path, train=True)
         assert torch.equal(theirs.data, torch.from_numpy(arrays[0]))
 
 

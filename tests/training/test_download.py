@@ -17,7 +17,6 @@ import pytest
 
 from valleyscope.training import _download
 from valleyscope.training._download import DownloadFailed, fetch
-from valleyscope.training._torchvision import import_torchvision
 from valleyscope.training.datasets import MissingData, load_dataset
 
 
@@ -105,7 +104,8 @@ def test_a_server_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: py
 
 def test_mnist_is_downloaded_once(served: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, address = served
-    mnist = import_torchvision().datasets.MNIST
+    from torchvision.datasets import MNIST as mnist  # noqa: N811
+
     resources = []
     for file, _ in mnist.resources:
         shape = (10, 28, 28) if "images" in file else (10,)
@@ -128,7 +128,8 @@ def test_mnist_is_downloaded_once(served: tuple[Path, str], tmp_path: Path, monk
 def test_no_file_and_no_network_is_said_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed_port: int
 ) -> None:
-    datasets = import_torchvision().datasets
+    from torchvision import datasets
+
     monkeypatch.setattr(_download, "TIMEOUT", 600.0)  # a refused connection fails at once
     monkeypatch.setattr(datasets.FashionMNIST, "mirrors", [f"http://127.0.0.1:{closed_port}/"])
     monkeypatch.setattr(datasets.CIFAR10, "url", f"http://127.0.0.1:{closed_port}/cifar-10-python.tar.gz")
