@@ -56,15 +56,17 @@ def _database(settings: Settings, store: FileStore | None, problems: list[str]) 
     name = sa.make_url(settings.database).database
     if settings.sqlite and name and not Path(name).exists():
         yield "database", f"{name} does not exist yet: `valley serve` makes it"
-        if store is not None and (store.identity() is not None or store.occupied()):
-            problems.append(f"{store.place} has files of another database: {name} does not exist; see VALLEY_DATABASE")
+        if store is not None and (store.identity() is not None or store.has_files()):
+            problems.append(
+                f"{store.location} has files of another database: {name} does not exist; see VALLEY_DATABASE"
+            )
         return
     database = Database(settings.database, connections=1)
     try:
         yield from _answers(database, settings, problems)
         if store is not None:
-            HomeIdentity(database, store).look()
-            yield "identity", f"{store.place} and the database belong together"
+            HomeIdentity(database, store).check_startable()
+            yield "identity", f"{store.location} and the database belong together"
     except WrongHome as error:
         problems.append(str(error))
     except (SQLAlchemyError, OSError) as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from valleyscope.app.commands.client import Client
-from valleyscope.app.secret_files import without
+from valleyscope.app.secret_files import without_settings
 from valleyscope.app.settings import BadSettings, Settings
 
 
@@ -82,7 +82,7 @@ def test_the_password_of_the_database_comes_from_its_file(tmp_path: Path, monkey
     assert all("same" not in value for _, value in found.shown())
     for address in ("postgresql://valley:other@db:5432/valley", "postgresql://valley@db/valley?password=other"):
         monkeypatch.setenv("VALLEY_DATABASE", address)
-        with pytest.raises(BadSettings, match="has a password already") as refused:
+        with pytest.raises(BadSettings, match="already has a password") as refused:
             Settings.load(home=tmp_path)
         assert "other" not in str(refused.value)
 
@@ -99,7 +99,7 @@ def test_the_client_sends_the_key_of_the_file() -> None:
 
 def test_workers_of_a_server_get_neither_form_of_a_secret() -> None:
     given = {"VALLEY_API_KEY": "a", "VALLEY_API_KEY_FILE": "b", "VALLEY_PORT": "1", "PATH": "p"}
-    assert without(given, ["api_key"]) == {"VALLEY_PORT": "1", "PATH": "p"}
+    assert without_settings(given, ["api_key"]) == {"VALLEY_PORT": "1", "PATH": "p"}
 
 
 def test_a_refusal_of_the_command_line_does_not_repeat_the_secret(tmp_path: Path, key: Path) -> None:

@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from valleyscope.app.experiments.cost import split_sizes
-from valleyscope.app.experiments.estimate import estimate
+from valleyscope.app.experiments.cost import estimate, split_sizes
 from valleyscope.app.experiments.recipes import describe_recipe, load_recipe, merge, recipe_names
 from valleyscope.app.experiments.spec import BadSpec, Minimum
 from valleyscope.training.schedules import Halving, Milestones, Piecewise

@@ -163,7 +163,7 @@ def test_a_missing_tool_and_a_wrong_password_are_named_without_the_password(
 def test_a_restore_that_fails_leaves_nothing_and_can_be_tried_again(settings: Settings, tmp_path: Path) -> None:
     """Neither an occupied database nor a damaged copy of one fills the home."""
     home = Home(settings.home)
-    home.identify("mine")
+    home.write_identity("mine")
     back_up(settings, tmp_path / "copy")
     empty = tmp_path / "new"
     with pytest.raises(BadBackup, match="empty database"):
@@ -187,7 +187,7 @@ def test_a_wrong_password_is_one_line_and_copies_nothing(settings: Settings, tmp
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"database": "postgresql"}))
     address = sa.make_url(postgres_url()).set(username="stranger", password="sesame")
     new = Settings.load(home=tmp_path / "new", database=address.render_as_string(hide_password=False))
-    with pytest.raises(BadBackup, match=r"the restore failed, the database refuses: .*stranger") as refused:
+    with pytest.raises(BadBackup, match=r"the restore failed, database error: .*stranger") as refused:
         restore(new, tmp_path / "copy")
     assert "\n" not in str(refused.value)
     assert "sesame" not in str(refused.value)

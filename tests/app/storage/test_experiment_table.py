@@ -131,12 +131,12 @@ def test_a_key_belongs_to_one_spec(database: Database) -> None:
     experiment = add(database, key="once")
     experiment_table = ExperimentTable(database)
     with database.read() as connection:
-        known = experiment_table.known_by_key(connection, "once", SPEC)
+        known = experiment_table.find_by_key(connection, "once", SPEC)
         assert known is not None
         assert known.id == experiment
-        assert experiment_table.known_by_key(connection, "other", SPEC) is None
+        assert experiment_table.find_by_key(connection, "other", SPEC) is None
         with pytest.raises(KeyReused, match="once"):
-            experiment_table.known_by_key(connection, "once", SPEC.model_copy(update={"name": "two"}))
+            experiment_table.find_by_key(connection, "once", SPEC.model_copy(update={"name": "two"}))
     with pytest.raises(IntegrityError):
         add(database, key="once")
 
@@ -170,7 +170,7 @@ def test_a_list_can_be_filtered(database: Database) -> None:
 
 @pytest.mark.parametrize("cursor", ["", "abc", "////////", "é", "A" * 400, "gAAAAAAAAAA"])
 def test_a_foreign_cursor_is_refused(database: Database, cursor: str) -> None:
-    with pytest.raises(BadCursor, match="no cursor"):
+    with pytest.raises(BadCursor, match="not a valid cursor"):
         ExperimentTable(database).list(after=cursor)
 
 

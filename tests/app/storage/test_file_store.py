@@ -14,15 +14,15 @@ from tests.app.runs import SMALL
 from valleyscope.app.commands.doctor import examine
 from valleyscope.app.experiments.plan import plan
 from valleyscope.app.experiments.spec import Spec
-from valleyscope.app.experiments.task_files import input_files, is_written_by_orchestrator, output_files
+from valleyscope.app.experiments.task_files import is_input, is_output, is_written_by_orchestrator
 from valleyscope.app.settings import BadSettings, Settings
+from valleyscope.app.storage.cleanup import remove_unused_copies
 from valleyscope.app.storage.database import Database
 from valleyscope.app.storage.file_store import ObjectStoreReplica, open_store
 from valleyscope.app.storage.home import Home
 from valleyscope.app.storage.ids import new_id
 from valleyscope.app.storage.object_store import ObjectStore, StoreUnavailable, is_plain
 from valleyscope.app.storage.tables import experiments
-from valleyscope.app.storage.tidying import remove_unused_copies
 
 ID = "1a1e549f4b1bbf71"  # fixed: xdist wants the same names of tests in every process
 
@@ -85,7 +85,7 @@ def test_what_one_host_pushes_another_pulls(one: Host, two: Host) -> None:
     one.push()
     two.pull()
     assert (two.read("sgd.safetensors"), two.read("work/sgd/training-state.pt")) == (b"weights", b"state")
-    assert two.store.names(ID) == {"sgd.safetensors": 7, "work/sgd/training-state.pt": 5}
+    assert two.store.file_sizes(ID) == {"sgd.safetensors": 7, "work/sgd/training-state.pt": 5}
 
 
 def test_only_what_changed_travels(one: Host, two: Host, shelf: Path) -> None:
@@ -102,7 +102,7 @@ def test_only_what_changed_travels(one: Host, two: Host, shelf: Path) -> None:
     two.pull()
     assert (two.folder / "a").stat().st_mtime_ns == unchanged
     # What is agreed on outlives the process.
-    again = Host(two.storage.home, shelf)
+    again = Host(two.storage.path, shelf)
     again.push()
     assert stored(shelf) == after
 
@@ -163,13 +163,13 @@ def test_hidden_and_foreign_files_stay_where_they_are(one: Host, two: Host, shel
 @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a/../../b", "", ".", "a//b", "a/", "a\\b", ".hidden", "a\n"])
 def test_names_that_lead_elsewhere_are_refused(one: Host, name: str) -> None:
     assert not is_plain(name)
-    with pytest.raises(ValueError, match="no name of a file"):
+    with pytest.raises(ValueError, match="not a valid file name"):
         one.store.fetch(ID, name)
 
 
 @pytest.mark.parametrize("identifier", ["..", "x", f"{ID}/..", "", f"{ID}0"])
 def test_only_identifiers_of_ours_name_folders(one: Host, identifier: str) -> None:
-    with pytest.raises(ValueError, match="no identifier"):
+    with pytest.raises(ValueError, match="not a valid id"):
         one.store.remove(identifier)
 
 
@@ -203,9 +203,9 @@ def test_a_store_that_is_not_mounted_is_trouble_and_not_made(one: Host, shelf: P
     shelf.rename(shelf.with_name("unplugged"))
     for action in (one.pull, one.push, one.store.probe, lambda: one.store.remove(ID), lambda: one.store.fetch(ID, "a")):
         one.write("a", b"2")
-        with pytest.raises(StoreUnavailable, match="mount or make its folder"):
+        with pytest.raises(StoreUnavailable, match="mount or create its folder"):
             action()
-    assert "mount" in (one.store.trouble() or "")
+    assert "mount" in (one.store.problem() or "")
     assert not shelf.exists()
     shelf.with_name("unplugged").rename(shelf)
     one.push()
@@ -218,7 +218,7 @@ def test_without_a_store_nothing_travels(tmp_path: Path) -> None:
     store.pull(ID, _all)
     store.remove(ID)
     store.probe()
-    assert (store.remote, store.names(ID), store.trouble(), list(tmp_path.iterdir())) == (False, {}, None, [])
+    assert (store.remote, store.file_sizes(ID), store.problem(), list(tmp_path.iterdir())) == (False, {}, None, [])
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_the_doctor_tells_of_trouble_with_the_store(tmp_path: Path) -> None:
     said = StringIO()
     settings = Settings.load(home=tmp_path, store=f"file://{tmp_path}/absent/")
     assert examine(settings, Console(file=said, width=300)) == 1
-    assert f"the store file://{tmp_path}/absent does not exist: mount or make its folder" in said.getvalue()
+    assert f"the store file://{tmp_path}/absent does not exist: mount or create its folder" in said.getvalue()
     (tmp_path / "absent").mkdir()
     assert examine(settings, Console(file=StringIO())) == 0
     assert not [path for path in (tmp_path / "absent").rglob("*") if path.is_file()], "the probe is removed"
@@ -268,10 +268,10 @@ def test_every_file_of_a_run_is_somebodys_and_reaches_those_who_read_it(finished
     names.remove("work/lock")
     assert len(names) > 20
     for name in names:
-        writers = [task.id for task in tasks.values() if output_files(task, name)]
+        writers = [task.id for task in tasks.values() if is_output(task, name)]
         assert len(writers) + is_written_by_orchestrator(name) == 1, (name, writers)
         for task in tasks.values():
-            if input_files(spec, task, name) and not output_files(task, name):
+            if is_input(spec, task, name) and not is_output(task, name):
                 before = {*task.needs, *task.after}
                 for need in list(before):
                     before |= {*tasks[need].needs, *tasks[need].after}
