@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from valleyscope.app.settings import BadSettings, Settings
+from valleyscope.app.settings import BadSettings
 from valleyscope.landscape.network.memory_limit import machine_memory
 
 CPU = "cpu"
@@ -48,11 +48,6 @@ def gpus() -> list[Gpu]:
         return list(found.values())
     by_name = found | {gpu.uuid: gpu for gpu in found.values()}
     return [by_name[name.strip()] for name in visible.split(",") if name.strip() in by_name]
-
-
-def local_devices(settings: Settings) -> list[str]:
-    """The device of each local worker."""
-    return devices_for(settings.workers)
 
 
 def devices_for(count: int | None) -> list[str]:

@@ -183,9 +183,7 @@ class ObjectStore:
                 self._system.rm(base, recursive=True)
             # Libraries delete in bulk, and do not report objects that were refused.
             if self._system.find(base):
-                raise StoreUnavailable(
-                    f"the store {self.url} does not remove objects: allow these credentials to delete"
-                )
+                raise StoreUnavailable(f"the store {self.url} did not remove objects: check the credentials")
 
     def _put_in_parts(self, key: str, file: Any) -> None:
         target = self._system.open(self._path(key), "wb", block_size=_PART_BYTES, autocommit=False)

@@ -44,7 +44,7 @@ def reach(name: str) -> float:
     return settings.reach(steps_an_epoch(train, settings.batch_size))
 
 
-def test_the_shelf_has_the_demo_and_every_experiment_of_the_paper() -> None:
+def test_there_are_recipes_for_the_demo_and_every_experiment_of_the_paper() -> None:
     expected = {"digits", *MNIST, *VGG, "wrn28x10-cifar10", *TABLES, "resnet56-cifar10-large"}
     assert set(recipe_names()) == expected
 
