@@ -61,7 +61,6 @@ class ExperimentRow:
     error: str | None
     verdict_kind: str | None
     sentence: str | None
-    cancelling: bool
 
 
 @dataclass(frozen=True)
@@ -280,7 +279,6 @@ def _row(row: Any) -> ExperimentRow:
         error=row.error,
         verdict_kind=row.verdict_kind,
         sentence=row.sentence,
-        cancelling=row.cancel,
     )
 
 

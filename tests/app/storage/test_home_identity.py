@@ -86,7 +86,7 @@ def test_an_empty_database_is_refused_if_there_are_files(
     database: Database, other: Database, home: Home, store: FileStore
 ) -> None:
     add_upload(database, home, store)
-    with pytest.raises(WrongHome, match="this database knows none"):
+    with pytest.raises(WrongHome, match="this database is empty"):
         HomeIdentity(other, store).establish()
     HomeIdentity(database, store).establish()
     with pytest.raises(WrongHome, match=r"belongs to another database.*--adopt-home"):
@@ -158,7 +158,7 @@ def test_an_orphan_is_removed_after_hours_and_only_by_its_service(
     store.write_identity(name)
     orphans.run_if_due()
     assert home.stored_checkpoints() == {kept}
-    assert f"checkpoint {orphan} had no row for 7 h and is removed" in caplog.text
+    assert f"removing checkpoint {orphan}: it had no row for 7 h" in caplog.text
 
 
 def test_only_interrupted_uploads_are_removed(database: Database, home: Home) -> None:
@@ -169,7 +169,7 @@ def test_only_interrupted_uploads_are_removed(database: Database, home: Home) ->
         (parts / f"{name}.part").write_bytes(b"x")
         os.utime(parts / f"{name}.part", (time.time() - age,) * 2)
     OrphanCleanup(CheckpointTable(database, home, store), home, HomeIdentity(database, store)).run_if_due()
-    assert [path.name for path in parts.iterdir()] == ["arriving.part"]
+    assert [path.name for path in parts.iterdir()] == ["upload.part"]
 
 
 def test_a_server_on_the_wrong_database_reports_it_and_changes_nothing(tmp_path: Path) -> None:
