@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line, with the ids of experiment, task, worker and request where there are any."""
+"""Structured logs: one JSON object per line, with the ids of experiment, task, worker and request where known."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-_CALM_SECONDS = 10.0
-_REMEMBERED = 1000
+_REPEAT_SECONDS = 10.0
+_MAX_REMEMBERED = 1000
 _NUMBER = re.compile(r"\d+")
 
 FIELDS = ("experiment", "task", "worker", "request", "client", "method", "path", "status", "seconds", "error")
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as JSON; fields given by `extra` are part of it."""
+    """Formats a record as JSON, including the fields given by `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, Any] = {
@@ -36,27 +36,27 @@ class JsonFormatter(logging.Formatter):
 
 
 class RepeatFilter(logging.Filter):
-    """Lets the same warning through once in a while: whoever waits for a disk or a database says it at each try."""
+    """Drops repeats of a warning for some seconds: a retry loop logs the same one at each attempt."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._said: dict[tuple[str, ...], float] = {}
+        self._last_logged: dict[tuple[str, ...], float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno != logging.WARNING:
             return True
-        about = [str(getattr(record, name, "")) for name in ("experiment", "task", "worker", "path")]
-        key = (record.name, _NUMBER.sub("", record.getMessage()), *about)
+        context = [str(getattr(record, name, "")) for name in ("experiment", "task", "worker", "path")]
+        key = (record.name, _NUMBER.sub("", record.getMessage()), *context)
         now = time.monotonic()
-        if now - self._said.get(key, -math.inf) < _CALM_SECONDS:
+        if now - self._last_logged.get(key, -math.inf) < _REPEAT_SECONDS:
             return False
-        if len(self._said) >= _REMEMBERED:
-            self._said.clear()
-        self._said[key] = now
+        if len(self._last_logged) >= _MAX_REMEMBERED:
+            self._last_logged.clear()
+        self._last_logged[key] = now
         return True
 
 
-class _Wishes(Protocol):
+class _LogSettings(Protocol):
     @property
     def log_level(self) -> str: ...
 
@@ -66,20 +66,20 @@ class _Wishes(Protocol):
 
 @dataclass(frozen=True)
 class Style:
-    """How a process logs, for its children to do the same."""
+    """How a process logs; passed to child processes."""
 
     log_level: str
     log_format: str
 
 
 style: Style | None = None
-"""How this process logs; None until it was told."""
+"""How this process logs; None before `start_logging`."""
 
 
-def start_logging(wishes: _Wishes) -> None:
-    """Send the logs of this process, and Python's warnings, to standard error in the form that is asked for."""
+def start_logging(settings: _LogSettings) -> None:
+    """Send the logs of this process, and Python's warnings, to standard error."""
     global style
-    style = Style(wishes.log_level, wishes.log_format)
+    style = Style(settings.log_level, settings.log_format)
     handler = logging.StreamHandler(sys.stderr)
     text = logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S")
     handler.setFormatter(JsonFormatter() if style.log_format == "json" else text)
@@ -92,8 +92,8 @@ def start_logging(wishes: _Wishes) -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
-    for quiet in ("uvicorn", "dbos", "alembic"):
-        logging.getLogger(quiet).setLevel(max(logging.WARNING, root.level))
-    # What these say in detail has signed headers and session tokens of the store in it.
-    for signing in ("botocore", "aiobotocore", "boto3", "s3fs", "fsspec", "aiohttp", "urllib3", "asyncio"):
-        logging.getLogger(signing).setLevel(max(logging.WARNING, root.level))
+    for name in ("uvicorn", "dbos", "alembic"):
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    # Their debug logs contain signed headers and session tokens of the store.
+    for name in ("botocore", "aiobotocore", "boto3", "s3fs", "fsspec", "aiohttp", "urllib3", "asyncio"):
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))

@@ -1,6 +1,6 @@
-"""Settings that lie in files: VALLEY_NAME_FILE names a file whose text is the value of VALLEY_NAME.
+"""Settings from files: VALLEY_NAME_FILE names a file whose text is the value of VALLEY_NAME.
 
-So a secret is neither in the environment, which child processes and `docker inspect` see, nor on a command line.
+So a secret is neither on a command line nor in the environment, which child processes and `docker inspect` see.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 PREFIX = "VALLEY_"
 SUFFIX = "_FILE"
-_LONGEST = 65_536
+_MAX_BYTES = 65_536
 
 
 class BadSecretFile(ValueError):
-    """A file that a setting should come from and does not; the message never has its content."""
+    """The file of a setting cannot be used; the message never contains its content."""
 
 
 def variable(name: str) -> str:
@@ -27,22 +27,22 @@ def variable(name: str) -> str:
     return f"{PREFIX}{name.upper()}"
 
 
-def from_file(name: str, environment: Mapping[str, str] | None = None) -> str | None:
-    """The text of the file that VALLEY_NAME_FILE names, without the line's end; None where it is not set."""
-    found = os.environ if environment is None else environment
+def read_setting_file(name: str, environment: Mapping[str, str] | None = None) -> str | None:
+    """The text of the file that VALLEY_NAME_FILE names, without trailing line breaks; None if it is not set."""
+    variables = os.environ if environment is None else environment
     pointer = f"{variable(name)}{SUFFIX}"
-    path = found.get(pointer)
+    path = variables.get(pointer)
     if not path:
         return None
-    if found.get(variable(name)):
+    if variables.get(variable(name)):
         raise BadSecretFile(f"both {variable(name)} and {pointer} are set: unset one of them")
     try:
         with Path(path).open("rb") as file:
-            content = file.read(_LONGEST + 1)
+            content = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise BadSecretFile(f"{pointer}={path}: {error.strerror or error}") from None
-    if len(content) > _LONGEST:
-        raise BadSecretFile(f"{pointer}={path} has more than {_LONGEST} bytes: it must hold one value")
+    if len(content) > _MAX_BYTES:
+        raise BadSecretFile(f"{pointer}={path} has more than {_MAX_BYTES} bytes: it must hold one value")
     try:
         text = content.decode().rstrip("\r\n")
     except UnicodeDecodeError:
@@ -52,21 +52,21 @@ def from_file(name: str, environment: Mapping[str, str] | None = None) -> str | 
     return text
 
 
-def without(environment: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """An environment in which some settings are not given, in neither way."""
-    gone = {form for name in names for form in (variable(name), f"{variable(name)}{SUFFIX}")}
-    return {name: value for name, value in environment.items() if name not in gone}
+def without_settings(environment: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """The environment without some settings, neither as variables nor as files."""
+    removed = {form for name in names for form in (variable(name), f"{variable(name)}{SUFFIX}")}
+    return {name: value for name, value in environment.items() if name not in removed}
 
 
 class SecretFilesSource(PydanticBaseSettingsSource):
-    """Gives pydantic every setting that has a file."""
+    """Gives pydantic the settings that have a file."""
 
     def __init__(self, settings: type[BaseSettings]) -> None:
         super().__init__(settings)
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002
-        return from_file(field_name), field_name, False
+        return read_setting_file(field_name), field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        found = {name: from_file(name) for name in self.settings_cls.model_fields}
+        found = {name: read_setting_file(name) for name in self.settings_cls.model_fields}
         return {name: text for name, text in found.items() if text is not None}

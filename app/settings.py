@@ -1,4 +1,4 @@
-"""Settings of this installation: options of a command, else the environment (VALLEY_*), else files under the home."""
+"""Settings of this installation: command options, then the environment (VALLEY_*), then files in the home."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from valleyscope.app.database_url import check_address, without_secrets
+from valleyscope.app.database_url import check_database_url, without_secrets
 from valleyscope.app.secret_files import BadSecretFile, SecretFilesSource
 from valleyscope.app.store_url import check_store_url
 
 TOML_FILE = "valley.toml"
 ENVIRONMENT_FILE = ".env"
 MEBIBYTE = 2**20
-_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-_SECRET = ("api_key", "database", "database_password", "store")
+_WILDCARD_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+_SECRET_FIELDS = ("api_key", "database", "database_password", "store")
 
 Names = Annotated[tuple[str, ...], NoDecode]
 
 
 class BadSettings(ValueError):
-    """Settings that are refused; the message names each one, with its value unless it is a secret."""
+    """Invalid settings; the message names each one, with its value unless it is secret."""
 
 
 def default_home() -> Path:
@@ -42,13 +42,13 @@ def default_home() -> Path:
 
 
 class Settings(BaseSettings):
-    """Everything that an operator may set. `valley doctor` prints it, without secrets."""
+    """All settings. `valley doctor` prints them without secrets."""
 
     model_config = SettingsConfigDict(
         env_prefix="VALLEY_", env_ignore_empty=True, extra="forbid", frozen=True, hide_input_in_errors=True
     )
 
-    home: Path = Field(default_factory=default_home, description="everything the service keeps")
+    home: Path = Field(default_factory=default_home, description="folder of everything the service keeps")
     data: Path | None = Field(None, description="data sets; by default a folder of the user's cache")
     database_password: SecretStr | None = Field(
         None, description="password for a database whose URL has none; best by VALLEY_DATABASE_PASSWORD_FILE"
@@ -69,27 +69,31 @@ class Settings(BaseSettings):
     allowed_models: Names = Field((), description="package.module:factory models that clients may use")
     allowed_datasets: Names = Field((), description="npz:PATH and package.module:factory data that clients may use")
 
-    heartbeat: Path | None = Field(None, description="file that a worker keeps fresh, for `valley health worker`")
+    heartbeat: Path | None = Field(None, description="file that a worker updates, for `valley health worker`")
 
-    max_gpu_hours: float = Field(24.0, gt=0, description="estimated cost beyond which a submission must be forced")
+    max_gpu_hours: float = Field(24.0, gt=0, description="estimated cost above which a submission must be forced")
     max_epochs: int = Field(2000, ge=1, le=100_000, description="most epochs of a training run or a curve")
     max_resolution: int = Field(401, ge=3, le=401, description="most grid points along an axis")
     max_parameters: int = Field(200_000_000, ge=1, description="most parameters of a network")
-    max_queue: int = Field(100, ge=1, description="most experiments that wait or run")
-    max_body: int = Field(MEBIBYTE, ge=1024, description="most bytes of a request other than an upload")
+    max_queue: int = Field(100, ge=1, description="most experiments queued or running")
+    max_body: int = Field(MEBIBYTE, ge=1024, description="most bytes of a request, except uploads")
     max_upload: int = Field(1024 * MEBIBYTE, ge=1024, description="most bytes of an uploaded checkpoint")
-    max_uploads: int = Field(200, ge=0, description="most uploaded checkpoints that are kept")
-    key_failures: int = Field(10, ge=1, description="wrong keys a minute from one address before it has to wait")
+    max_uploads: int = Field(200, ge=0, description="most uploaded checkpoints")
+    key_failures: int = Field(10, ge=1, description="wrong keys per minute from one address before it is blocked")
 
-    lease_seconds: float = Field(15.0, ge=5, description="silence after which Postgres takes a process for dead")
-    stall_seconds: float = Field(120.0, ge=5, description="silence after which the process of a task is replaced")
+    lease_seconds: float = Field(
+        15.0, ge=5, description="seconds without a heartbeat after which a process counts as dead (Postgres)"
+    )
+    stall_seconds: float = Field(
+        120.0, ge=5, description="seconds without progress after which the process of a task is replaced"
+    )
 
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="what the service logs")
     log_format: Literal["json", "text"] = Field("json", description="json for machines, text for people")
 
     @classmethod
     def load(cls, **options: Any) -> Self:
-        """Settings with the options of a command on top; those that are None were not given."""
+        """Settings, with command options first; options that are None are ignored."""
         given = {name: value for name, value in options.items() if value is not None}
         try:
             return cls(**given)
@@ -98,7 +102,7 @@ class Settings(BaseSettings):
         except BadSecretFile as error:
             raise BadSettings(str(error)) from None
         except (TOMLDecodeError, UnicodeDecodeError) as error:
-            raise BadSettings(f"{TOML_FILE} under the home is not TOML: {error}") from error
+            raise BadSettings(f"{TOML_FILE} under the home is not valid TOML: {error}") from error
 
     @classmethod
     def settings_customise_sources(
@@ -106,7 +110,7 @@ class Settings(BaseSettings):
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
         env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  (its place depends on the home)
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  (its path depends on the home)
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         secret_files = SecretFilesSource(settings_cls)
@@ -123,9 +127,9 @@ class Settings(BaseSettings):
 
     @field_validator("database", mode="after")
     @classmethod
-    def _address_of_a_database(cls, url: str, info: ValidationInfo) -> str:
+    def _check_database(cls, url: str, info: ValidationInfo) -> str:
         password: SecretStr | None = info.data.get("database_password")
-        return check_address(url, None if password is None else password.get_secret_value())
+        return check_database_url(url, None if password is None else password.get_secret_value())
 
     @field_validator("home", "data", "heartbeat", mode="after")
     @classmethod
@@ -134,29 +138,28 @@ class Settings(BaseSettings):
 
     @field_validator("store")
     @classmethod
-    def _store_without_secret(cls, url: str | None) -> str | None:
+    def _check_store(cls, url: str | None) -> str | None:
         return None if url is None else check_store_url(url)
 
     @field_validator("hosts", "allowed_models", "allowed_datasets", mode="before")
     @classmethod
-    def _separated(cls, value: Any) -> Any:
+    def _split_names(cls, value: Any) -> Any:
         """`a,b` in the environment, a list in a file."""
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
     @field_validator("api_key")
     @classmethod
-    def _fits_a_header(cls, key: SecretStr | None) -> SecretStr | None:
+    def _check_api_key(cls, key: SecretStr | None) -> SecretStr | None:
         text = "" if key is None else key.get_secret_value()
         if not text.isascii() or not text.isprintable() or text != text.strip():
-            raise ValueError("must be printable ASCII without spaces around it: make one by `openssl rand -hex 24`")
+            raise ValueError("must be printable ASCII without spaces around it: make one with `openssl rand -hex 24`")
         return key
 
     def check_exposure(self) -> None:
-        """A server that other machines can reach must have a key."""
+        """Raise BadSettings if other machines can reach the server and it has no key."""
         if not self.loopback and self.api_key is None:
             raise BadSettings(
-                f"host={self.host!r} can be reached from other machines, so VALLEY_API_KEY must be set; "
-                "or listen at 127.0.0.1"
+                f"host={self.host!r} can be reached from other machines: set VALLEY_API_KEY, or listen at 127.0.0.1"
             )
 
     @property
@@ -171,8 +174,8 @@ class Settings(BaseSettings):
 
     @property
     def address(self) -> str:
-        """Where clients on this machine find the server."""
-        host = _EVERYWHERE.get(self.host.strip("[]"), self.host.strip("[]"))
+        """The URL of the server for clients on this machine."""
+        host = _WILDCARD_HOSTS.get(self.host.strip("[]"), self.host.strip("[]"))
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     @property
@@ -194,5 +197,5 @@ def _explain(error: ValidationError) -> Iterator[str]:
         if detail["type"] == "extra_forbidden":
             yield f"setting {name!r} is unknown: use one of {', '.join(Settings.model_fields)}"
             continue
-        value = "" if name in _SECRET else f" = {detail['input']!r}"
+        value = "" if name in _SECRET_FIELDS else f" = {detail['input']!r}"
         yield f"setting {name} (VALLEY_{name.upper()}){value}: {detail['msg'].removeprefix('Value error, ')}"

@@ -1,8 +1,8 @@
-"""The end of a process that was asked to leave: in good order where that is possible, and in time in any case.
+"""Graceful shutdown with a hard deadline.
 
-A library may be waiting for a database or a store that does not answer, in a thread that nobody can end, and Python
-waits for such threads. But whoever asked does so only for a while, and kills then. Leaving at once loses nothing:
-what was not handed back is taken over by others as soon as the lease of this process is free.
+A library may wait in a thread for a database or a store that does not answer, and Python waits for such threads at
+exit; a deployment would kill the process meanwhile. Exiting early loses nothing: other processes take over the work as
+soon as the lease of this process is free.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from contextlib import suppress
 
 log = logging.getLogger(__name__)
 
-LEAVE_SECONDS = 30.0
-"""For so long a process may hand its work back and sign off; deployments give it 45 s and more."""
-_REST_SECONDS = 2.0
+SHUTDOWN_SECONDS = 30.0
+"""Time to return jobs to the queue and deregister; deployments allow 45 s and more."""
+_THREADS_SECONDS = 2.0
 
 
-def exit_after(seconds: float = LEAVE_SECONDS) -> threading.Timer:
-    """End this process after some time, wherever it is then, unless the timer is cancelled."""
-    timer = threading.Timer(seconds, lambda: _end("leaving took longer than %.0f s", seconds))
+def exit_after(seconds: float = SHUTDOWN_SECONDS) -> threading.Timer:
+    """Exit this process after some time, unless the timer is cancelled."""
+    timer = threading.Timer(seconds, lambda: _exit("shutdown took longer than %.0f s", seconds))
     timer.daemon = True
     timer.start()
     return timer
 
 
 def exit_despite_threads() -> None:
-    """Call it last: ends the process unless all its threads end by themselves within a moment."""
-    deadline = time.monotonic() + _REST_SECONDS
+    """Exit even if threads are still waiting. Call it last."""
+    deadline = time.monotonic() + _THREADS_SECONDS
     others = [thread for thread in threading.enumerate() if thread is not threading.current_thread()]
-    staying = [thread for thread in others if not thread.daemon]
-    for thread in staying:
+    waiting = [thread for thread in others if not thread.daemon]
+    for thread in waiting:
         thread.join(max(0.0, deadline - time.monotonic()))
-    if left := [thread.name for thread in staying if thread.is_alive()]:
-        _end("threads are left behind that wait for something: %s", ", ".join(left))
+    if names := [thread.name for thread in waiting if thread.is_alive()]:
+        _exit("exiting with threads still waiting: %s", ", ".join(names))
 
 
 def run_with_timeout(action: Callable[[], object], seconds: float) -> None:
-    """Do something, and wait for its end only so long; then it goes on beside what comes next."""
-    thread = threading.Thread(target=action, name=getattr(action, "__name__", "leaving"), daemon=True)
+    """Run an action and wait for it at most this long; after that it continues in the background."""
+    thread = threading.Thread(target=action, name=getattr(action, "__name__", "shutdown"), daemon=True)
     thread.start()
     thread.join(seconds)
 
 
-def _end(message: str, *arguments: object) -> None:
+def _exit(message: str, *arguments: object) -> None:
     log.warning(message, *arguments)
     logging.shutdown()
     with suppress(OSError, ValueError):

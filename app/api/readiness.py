@@ -36,9 +36,9 @@ class Readiness:
         trouble = self._probe(0.0)
         found = {"database": self._database(), "home": _OK if trouble is None else trouble.strerror or str(trouble)}
         if service.store.remote:
-            found["store"] = service.store.trouble() or _OK
+            found["store"] = service.store.problem() or _OK
         files = "store" if service.store.remote else "home"
-        if found[files] == _OK and service.identity.trouble() is not None:
+        if found[files] == _OK and service.identity.problem() is not None:
             found[files] = _WRONG
         return found
 
@@ -51,7 +51,7 @@ class Readiness:
                 raise storage_problem(found)
             reason = trouble.strerror or str(trouble)
             raise _unfit(f"cannot be written at present ({reason})")
-        if self._service.identity.trouble() is not None:
+        if self._service.identity.problem() is not None:
             raise _unfit(_WRONG)
 
     def free_bytes(self) -> int | None:

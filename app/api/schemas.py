@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from valleyscope.app.experiments.estimate import CORE, GPU, RULE, Estimate
+from valleyscope.app.experiments.cost import CORE, GPU, RULE, Estimate
 from valleyscope.app.experiments.spec import Model, Text
 from valleyscope.app.storage.experiment_table import ExperimentState
 

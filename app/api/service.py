@@ -22,6 +22,7 @@ from valleyscope.app.jobs.reaper import Reaper
 from valleyscope.app.jobs.task_table import QueueRow, TaskTable
 from valleyscope.app.settings import Settings
 from valleyscope.app.storage.checkpoint_table import CheckpointRow, CheckpointTable
+from valleyscope.app.storage.cleanup import OrphanCleanup
 from valleyscope.app.storage.database import Database
 from valleyscope.app.storage.db_errors import short_message
 from valleyscope.app.storage.event_feed import EventFeed
@@ -39,7 +40,6 @@ from valleyscope.app.storage.home import Home
 from valleyscope.app.storage.home_identity import HomeIdentity
 from valleyscope.app.storage.migrations import migrate
 from valleyscope.app.storage.object_store import StoreUnavailable
-from valleyscope.app.storage.orphans import Orphans
 from valleyscope.landscape.storage.landscape_file import DamagedLandscape, Landscape, NotALandscape
 
 log = logging.getLogger(__name__)
@@ -103,7 +103,10 @@ class Service:
             self._storage,
             self.store,
             lambda: self.orchestrator_pool.experiments,
-            (self.identity.establish_late, Orphans(self._checkpoints, self._storage, self.identity).look),
+            (
+                self.identity.establish_if_missing,
+                OrphanCleanup(self._checkpoints, self._storage, self.identity).run_if_due,
+            ),
         )
         self._maintenance.start()
         self.orchestrator_pool.watch()
@@ -140,7 +143,7 @@ class Service:
     def submitted(self, key: str, spec: Spec) -> ExperimentRow | None:
         """The experiment that was submitted with this key; raises KeyReused where that had another spec."""
         with self._database.read() as connection:
-            return self._experiment_table.known_by_key(connection, key, spec)
+            return self._experiment_table.find_by_key(connection, key, spec)
 
     def get(self, experiment: str) -> ExperimentRow:
         return self._experiment_table.get(experiment)
@@ -162,7 +165,7 @@ class Service:
     def cancel(self, experiment: str) -> ExperimentRow:
         """Stop an experiment: at once where nothing has begun, else within two seconds. What it computed stays."""
         with self._database.write(durable=True) as connection:
-            row = self._experiment_table.find(connection, experiment, change=True)
+            row = self._experiment_table.find(connection, experiment, for_update=True)
             if row.state not in ACTIVE:
                 raise WrongState(f"experiment {experiment} is {row.state}: only one that is queued or running can stop")
             self._experiment_table.cancel(connection, experiment)
@@ -172,13 +175,13 @@ class Service:
         """Run an experiment again that failed, was cancelled, or lost files; it goes on from what it has."""
         with self.orchestrator_pool.room(DEFAULT_PRIORITY) as direct:
             with self._database.write(durable=True) as connection:
-                row = self._experiment_table.find(connection, experiment, change=True)
+                row = self._experiment_table.find(connection, experiment, for_update=True)
                 if row.state in ACTIVE or (row.state == "done" and self._intact(row)):
                     raise WrongState(
                         f"experiment {experiment} is {row.state}: retry is for those that ended early or lost files"
                     )
                 self._task_table.reset_for_retry(connection, experiment)
-                row = self._experiment_table.begin_again(connection, experiment)
+                row = self._experiment_table.start_next_run(connection, experiment)
                 if not direct:
                     self.orchestrator_pool.jobs.enqueue_experiment(connection, row.id, row.run, row.priority)
             if direct:
@@ -191,7 +194,7 @@ class Service:
         Files that the disk does not let go are out of sight, and removed as soon as it does.
         """
         with self._database.write(durable=True) as connection:
-            row = self._experiment_table.find(connection, experiment, change=True)
+            row = self._experiment_table.find(connection, experiment, for_update=True)
             if row.state in ACTIVE:
                 raise WrongState(f"experiment {experiment} is {row.state}: cancel it first")
             self._experiment_table.mark_deleted(connection, experiment)
@@ -269,7 +272,7 @@ class Service:
         """The files of an experiment, here and in the store, with their sizes."""
         directory = self.directory(row.id)
         here = {path.name: path.stat().st_size for path in directory.glob("*") if path.is_file()}
-        return self.store.names(row.id) | here
+        return self.store.file_sizes(row.id) | here
 
     def add_checkpoint(
         self, source: Path, *, name: str, model: dict[str, Any], dataset: str, sha256: str
@@ -295,7 +298,7 @@ class Service:
         with self.orchestrator_pool.room(priority) as direct:
             with self._database.write(durable=True) as connection:
                 if key is not None:
-                    known = self._experiment_table.known_by_key(connection, key, spec)
+                    known = self._experiment_table.find_by_key(connection, key, spec)
                     if known is not None:
                         return known
                 self._checkpoints.require(connection, spec)

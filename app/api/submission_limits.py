@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from valleyscope.app.experiments.estimate import Estimate, estimate
+from valleyscope.app.experiments.cost import Estimate, estimate
 from valleyscope.app.experiments.model_info import BadModel, ModelInfo, ModelInfoCache
 from valleyscope.app.experiments.spec import Model, Spec
 from valleyscope.app.experiments.spec_errors import InvalidField, Path, raise_errors
@@ -59,7 +59,7 @@ class SubmissionLimits:
         )
         usual = spec.dataset in SOURCES and _has_defaults(spec.model)
         cost = estimate(
-            spec, self._model_info_cache.known(spec.model, spec.dataset) if usual else self.model_info(spec)
+            spec, self._model_info_cache.cached(spec.model, spec.dataset) if usual else self.model_info(spec)
         )
         if cost.gpu_hours > self._settings.max_gpu_hours and not force:
             raise TooExpensive(cost, self._settings.max_gpu_hours)
@@ -82,7 +82,7 @@ class SubmissionLimits:
 
     def _draw(self, model: Model, dataset: str) -> ModelInfo:
         try:
-            return self._model_info_cache.draw(model, dataset)
+            return self._model_info_cache.inspect(model, dataset)
         except BadModel as error:
             raise_errors([InvalidField(("model",), str(model), str(error))])
             raise

@@ -11,7 +11,7 @@ from valleyscope.app.api.dependencies import AppState
 from valleyscope.app.api.problems import BRANCHES, Problem, invalid
 from valleyscope.app.api.schemas import Cost
 from valleyscope.app.api.submission_limits import TooExpensive
-from valleyscope.app.experiments.estimate import Estimate
+from valleyscope.app.experiments.cost import Estimate
 from valleyscope.app.experiments.recipes import DEMO, recipe_names, recipe_values
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.experiments.spec_errors import InvalidField, raise_errors

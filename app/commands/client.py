@@ -15,7 +15,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
-from valleyscope.app.secret_files import from_file
+from valleyscope.app.secret_files import read_setting_file
 from valleyscope.landscape.storage.atomic_write import write_atomically
 
 FINAL = ("done", "failed", "cancelled")
@@ -179,7 +179,7 @@ def _problem(error: HTTPError) -> dict[str, Any]:
 
 def key_of_environment() -> str | None:
     """The key that whoever calls a command gave it, as it is or in a file."""
-    return os.environ.get("VALLEY_API_KEY") or from_file("api_key")
+    return os.environ.get("VALLEY_API_KEY") or read_setting_file("api_key")
 
 
 def is_local(server: str) -> bool:

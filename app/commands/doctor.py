@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from valleyscope.app.commands.premises import examine_premises
-from valleyscope.app.devices import local_devices
+from valleyscope.app.devices import devices_for
 from valleyscope.app.settings import Settings
 from valleyscope.training.sources import SOURCES, data_root
 
@@ -42,7 +42,7 @@ def _facts(settings: Settings, problems: list[str]) -> Table:
             problems.append(f"the library {library}: pip install valleyscope")
     for number, device in enumerate(_devices(problems)):
         table.add_row("devices" if number == 0 else "", device)
-    table.add_row("workers", f"{len(local_devices(settings))} (one process each)")
+    table.add_row("workers", f"{len(devices_for(settings.workers))} (one process each)")
     return table
 
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from sqlalchemy.exc import SQLAlchemyError
 
 from valleyscope.app.database_url import without_secrets
-from valleyscope.app.devices import local_devices
+from valleyscope.app.devices import devices_for
 from valleyscope.app.jobs.process_registry import process_ids
 from valleyscope.app.settings import Settings
 from valleyscope.app.storage.database import Database
@@ -56,15 +56,17 @@ def _database(settings: Settings, store: FileStore | None, problems: list[str]) 
     name = sa.make_url(settings.database).database
     if settings.sqlite and name and not Path(name).exists():
         yield "database", f"{name} does not exist yet: `valley serve` makes it"
-        if store is not None and (store.identity() is not None or store.occupied()):
-            problems.append(f"{store.place} has files of another database: {name} does not exist; see VALLEY_DATABASE")
+        if store is not None and (store.identity() is not None or store.has_files()):
+            problems.append(
+                f"{store.location} has files of another database: {name} does not exist; see VALLEY_DATABASE"
+            )
         return
     database = Database(settings.database, connections=1)
     try:
         yield from _answers(database, settings, problems)
         if store is not None:
-            HomeIdentity(database, store).look()
-            yield "identity", f"{store.place} and the database belong together"
+            HomeIdentity(database, store).check_startable()
+            yield "identity", f"{store.location} and the database belong together"
     except WrongHome as error:
         problems.append(str(error))
     except (SQLAlchemyError, OSError) as error:
@@ -102,7 +104,7 @@ def _postgres(connection: sa.Connection, settings: Settings, problems: list[str]
     if connection.execute(sa.text("SHOW transaction_read_only")).scalar() == "on":
         problems.append("a database that can be written: this one is read-only, such as a standby")
     alive = len(process_ids(connection, "worker")) if sa.inspect(connection).has_table(processes.name) else 0
-    workers = max(alive, len(local_devices(settings)))
+    workers = max(alive, len(devices_for(settings.workers)))
     needed = CONNECTIONS_BESIDE + CONNECTIONS_OF_A_WORKER * workers
     allowed = int(connection.execute(sa.text("SHOW max_connections")).scalar_one())
     yield "connections", f"{allowed} allowed (max_connections), {needed} needed for {workers} workers"

@@ -15,7 +15,7 @@ import uvicorn
 from sqlalchemy.exc import SQLAlchemyError
 
 from valleyscope.app.api.app import create_app
-from valleyscope.app.devices import local_devices
+from valleyscope.app.devices import devices_for
 from valleyscope.app.log_config import start_logging
 from valleyscope.app.settings import BadSettings, Settings
 from valleyscope.app.shutdown import exit_after, exit_despite_threads
@@ -74,7 +74,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            supervisor = self._supervisor = WorkerSupervisor(self._settings, local_devices(self._settings))
+            supervisor = self._supervisor = WorkerSupervisor(self._settings, devices_for(self._settings.workers))
             pool = self._app.state.app_state.service.orchestrator_pool
             pool.set_local_workers(supervisor.call, lambda: len(supervisor.processes))
             self._telling = threading.Thread(target=self._ready, args=(self.address,), name="ready", daemon=True)

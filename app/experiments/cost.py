@@ -1,10 +1,32 @@
-"""What an experiment costs, estimated before any of it runs."""
+"""Estimate what an experiment costs, before any of it runs.
+
+The estimate counts multiply-adds. With M multiply-adds in one forward pass of a sample:
+
+    training     3 M per sample and epoch (forward and backward), plus M per sample to measure both sets after an epoch
+    curves       3 M per sample and epoch
+    surfaces     M per sample and grid point, on the evaluated splits; plus M per training sample where BatchNorm
+                 statistics are recomputed (population)
+    profiles     the same per value of t along each curve and line, and per point of the sharpness measurement
+
+A GPU does 3e12 multiply-adds a second and needs at least 1 ms per gradient step; a core does 1.5e10 and needs 1.5 ms.
+These are round figures for a current card and a server core: the estimate is good to a factor of two or three.
+"""
 
 from __future__ import annotations
 
-from valleyscope.app.experiments.spec import Spec
+from dataclasses import dataclass
 
-# Multiply-adds of one forward pass of a sample, at default options; a network of the operator's counts as a small one.
+from valleyscope.app.experiments.model_info import ModelInfo
+from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.experiments.threshold_reach import ThresholdReach, threshold_reach
+from valleyscope.training.settings import steps_an_epoch
+
+RULE = (
+    "Multiply-adds: 3 forward passes a sample and epoch of training or of a curve, one more to measure both sets after "
+    "an epoch; one a sample and point of a surface or path (and one a training sample for BatchNorm statistics). "
+    "A GPU does 3e12 a second and 1 ms a step at least, a core 1.5e10 and 1.5 ms. Good to a factor of two or three."
+)
+# Multiply-adds of one forward pass of a sample, with default options.
 _MULTIPLY_ADDS = {
     "cnn": 1.0e5,
     "lenet": 2.3e6,
@@ -14,38 +36,139 @@ _MULTIPLY_ADDS = {
     "resnet56": 1.25e8,
     "wrn28x10": 5.95e9,
 }
-_UNKNOWN_MODEL = 1.0e8
-_SAMPLES = {
+_UNKNOWN_MULTIPLY_ADDS = 1.0e8
+_WITH_BATCH_NORM = ("vgg16_bn", "resnet56", "wrn28x10")
+_SPLIT_SIZES = {
     "digits": (1437, 360),
     "mnist": (60_000, 10_000),
     "fashion-mnist": (60_000, 10_000),
     "cifar10": (50_000, 10_000),
     "cifar100": (50_000, 10_000),
 }
-_UNKNOWN_SAMPLES = (20_000, 5_000)
+_UNKNOWN_SPLIT_SIZES = (20_000, 5_000)
 # A tile should take seconds on one core, and a surface should have more tiles than workers.
-_MULTIPLY_ADDS_A_TILE = 1.0e11
-_LARGEST_TILE = 41
+_MULTIPLY_ADDS_PER_TILE = 1.0e11
+_MAX_TILE_POINTS = 41
+_SHARPNESS_POINTS = 21  # the minimum, and ten directions of both signs
+
+
+@dataclass(frozen=True)
+class Device:
+    """Multiply-adds per second, and the least seconds per gradient step."""
+
+    multiply_adds: float
+    step: float
+
+    def hours(self, work: Work) -> float:
+        return (work.multiply_adds / self.multiply_adds + work.steps * self.step) / 3600
+
+
+GPU = Device(3.0e12, 1.0e-3)
+CORE = Device(1.5e10, 1.5e-3)
+
+
+@dataclass(frozen=True)
+class Work:
+    """Multiply-adds, and the number of gradient steps among them."""
+
+    multiply_adds: float
+    steps: int = 0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(self.multiply_adds + other.multiply_adds, self.steps + other.steps)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The work of each stage, and the threshold that each AltSDP minimum reaches."""
+
+    parameters: int | None
+    multiply_adds: float
+    stages: dict[str, Work]
+    minima: dict[str, ThresholdReach]
+
+    @property
+    def work(self) -> Work:
+        return sum(self.stages.values(), Work(0.0))
+
+    @property
+    def gpu_hours(self) -> float:
+        return GPU.hours(self.work)
+
+    @property
+    def core_hours(self) -> float:
+        return CORE.hours(self.work)
+
+
+def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
+    """The cost of a spec; with a model_info, its exact multiply-adds and norms are used."""
+    forward = _multiply_adds(spec) if model_info is None else float(model_info.multiply_adds)
+    train, test = split_sizes(spec.dataset)
+    trained = {name: spec.minimum(name) for name in spec.minima if spec.minima[name].checkpoint is None}
+    point = forward * (_evaluated_samples(spec) + _statistics_samples(spec, model_info))
+    paths = len(spec.all_curves) + len(spec.lines)
+    stages = {
+        "minima": sum(
+            (
+                Work(forward * minimum.epochs * (4 * train + test), minimum.epochs * _steps(train, minimum.batch_size))
+                for minimum in trained.values()
+            ),
+            Work(forward * (train + test) * (len(spec.minima) - len(trained))),
+        ),
+        "curves": sum(
+            (
+                Work(
+                    forward * 3 * train * curve.epochs,
+                    curve.epochs * _steps(train, curve.batch_size or spec.training.batch_size),
+                )
+                for curve in spec.all_curves.values()
+            ),
+            Work(0.0),
+        ),
+        "surfaces": Work(point * sum(plane.resolution**2 for plane in spec.all_planes.values())),
+        "profiles": Work(point * (spec.points * paths + _SHARPNESS_POINTS * len(spec.minima))),
+    }
+    minima = {
+        name: threshold_reach(minimum, _steps(train, minimum.batch_size), model_info)
+        for name, minimum in trained.items()
+        if minimum.optimizer == "altsdp"
+    }
+    return Estimate(None if model_info is None else model_info.parameters, forward, stages, minima)
 
 
 def split_sizes(dataset: str) -> tuple[int, int]:
-    """Samples of the training and the test set; a guess for data of the operator's own."""
-    return _SAMPLES.get(dataset, _UNKNOWN_SAMPLES)
+    """Samples of the training and the test set; a guess for a custom data set."""
+    return _SPLIT_SIZES.get(dataset, _UNKNOWN_SPLIT_SIZES)
 
 
-def samples(spec: Spec) -> int:
-    """How many samples one evaluation of a point looks at."""
+def tile_points(spec: Spec) -> int:
+    """Grid points per tile, so that a tile takes seconds. Results do not depend on it."""
+    cost = _multiply_adds(spec) * _evaluated_samples(spec)
+    return max(1, min(_MAX_TILE_POINTS, int(_MULTIPLY_ADDS_PER_TILE / cost)))
+
+
+def _multiply_adds(spec: Spec) -> float:
+    return _MULTIPLY_ADDS.get(spec.model.name, _UNKNOWN_MULTIPLY_ADDS)
+
+
+def _evaluated_samples(spec: Spec) -> int:
+    """Samples that one evaluation of a point covers."""
     train, test = split_sizes(spec.dataset)
     counts = {"train": train, "test": test}
     return sum(min(counts[split], spec.samples or counts[split]) for split in spec.splits)
 
 
-def multiply_adds(spec: Spec) -> float:
-    """Multiply-adds of one forward pass of one sample, roughly."""
-    return _MULTIPLY_ADDS.get(spec.model.name, _UNKNOWN_MODEL)
+def _statistics_samples(spec: Spec, model_info: ModelInfo | None) -> int:
+    """Training samples that a point needs for its BatchNorm statistics."""
+    if model_info is None:
+        has_batch_norm = spec.model.name in _WITH_BATCH_NORM
+    else:
+        has_batch_norm = any(name.endswith("running_mean") for name in model_info.tensors)
+    if not has_batch_norm or spec.batch_norm != "population":
+        return 0
+    train, _ = split_sizes(spec.dataset)
+    return min(train, spec.samples or train)
 
 
-def tile_points(spec: Spec) -> int:
-    """Grid points in a tile, so that it takes seconds: results do not depend on it."""
-    cost = multiply_adds(spec) * samples(spec)
-    return max(1, min(_LARGEST_TILE, int(_MULTIPLY_ADDS_A_TILE / cost)))
+def _steps(train: int, batch_size: int) -> int:
+    return steps_an_epoch(train, min(batch_size, train))

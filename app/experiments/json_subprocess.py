@@ -1,7 +1,7 @@
-"""A clerk: a process that answers questions, for one that must not load its libraries or has no time for them.
+"""A subprocess that answers JSON requests, for work that would slow down the calling process or load torch into it.
 
-It may be started ahead of the first question, where loading takes seconds; after a while without questions it ends and
-gives its memory back, and the next question starts it again.
+It may be started before the first request if its imports take seconds. When idle it ends to free its memory; the
+next request starts it again.
 """
 
 from __future__ import annotations
@@ -19,105 +19,104 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
-_REST_SECONDS = 60.0
-_NICENESS = 5  # somebody waits for the answer, and others for the API
+_IDLE_SECONDS = 60.0
+_NICENESS = 5  # the API goes first
 
 
 class SubprocessFailed(RuntimeError):
-    """The process died, or took too long; the message says which."""
+    """The subprocess died or took too long; the message says which."""
 
 
 class JsonSubprocess:
-    """Asks one process (`python -m module`) one question at a time; both sides speak JSON, a line each."""
+    """Sends `python -m module` one request at a time; requests and answers are lines of JSON."""
 
-    def __init__(self, module: str, *, rest_seconds: float = _REST_SECONDS) -> None:
+    def __init__(self, module: str, *, idle_seconds: float = _IDLE_SECONDS) -> None:
         self._module = module
-        self._rest_seconds = rest_seconds
+        self._idle_seconds = idle_seconds
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._rest: threading.Timer | None = None
+        self._idle_timer: threading.Timer | None = None
 
     @property
     def pid(self) -> int | None:
-        """The process, while there is one."""
         process = self._process
         return None if process is None or process.poll() is not None else process.pid
 
     def prepare(self) -> None:
-        """Start the process, so that the first question finds it ready."""
+        """Start the subprocess ahead of the first request."""
         with self._lock:
             self._start()
 
-    def request(self, question: dict[str, Any], patience: float) -> dict[str, Any]:
-        """The answer to a question; raises NoAnswer."""
+    def request(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
+        """The answer to a request; raises SubprocessFailed."""
         with self._lock:
             process = self._start()
             assert process.stdin is not None
             try:
-                process.stdin.write(json.dumps(question).encode() + b"\n")
+                process.stdin.write(json.dumps(request).encode() + b"\n")
                 process.stdin.flush()
-                answer = _read_answer(process, time.monotonic() + patience)
+                answer = _read_answer(process, time.monotonic() + timeout)
             except TimeoutError:
-                self._end()
-                raise SubprocessFailed(f"it takes more than {patience:.0f} s") from None
+                self._stop()
+                raise SubprocessFailed(f"no answer after {timeout:.0f} s") from None
             except OSError:
                 answer = None
             if answer is None:
                 code = process.wait()
-                self._end()
-                raise SubprocessFailed(f"its process ended with code {code}")
+                self._stop()
+                raise SubprocessFailed(f"the subprocess ended with code {code}")
             return answer
 
     def close(self) -> None:
         with self._lock:
-            self._end()
+            self._stop()
 
     def _start(self) -> subprocess.Popen[bytes]:
         if self.pid is None:
-            self._end()
+            self._stop()
             self._process = subprocess.Popen(
                 [sys.executable, "-m", self._module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={name: value for name, value in os.environ.items() if name != "VALLEY_API_KEY"},
-                start_new_session=True,  # Ctrl-C is not for it: it ends with its standard input
+                start_new_session=True,  # Ctrl-C does not reach it: it ends with its standard input
             )
-        if self._rest is not None:
-            self._rest.cancel()
-        self._rest = threading.Timer(self._rest_seconds, self.close)
-        self._rest.daemon = True
-        self._rest.start()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        self._idle_timer = threading.Timer(self._idle_seconds, self.close)
+        self._idle_timer.daemon = True
+        self._idle_timer.start()
         assert self._process is not None
         return self._process
 
-    def _end(self) -> None:
-        if self._rest is not None:
-            self._rest.cancel()
-            self._rest = None
+    def _stop(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
             self._process = None
 
 
-def serve_requests(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """The clerk's side: answers every line of the standard input until that ends. What goes wrong is an answer, too."""
+def serve_requests(handle: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Runs in the subprocess: answer each line of the standard input until it ends. Errors become answers."""
     os.nice(_NICENESS)
-    # Whatever else is printed must not mix with the answers.
+    # Other output must not mix with the answers.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    for question in sys.stdin:
+    for line in sys.stdin:
         try:
-            given = answer(json.loads(question))
-        except Exception as error:  # any question may be wrong in any way; whoever asked decides what that means
-            given = {"error": str(error).split("\n", 1)[0] or type(error).__name__}
+            answer = handle(json.loads(line))
+        except Exception as error:  # the caller decides what an error means
+            answer = {"error": str(error).split("\n", 1)[0] or type(error).__name__}
             if isinstance(error, OSError) and error.errno is not None:
-                given["errno"] = error.errno
-        print(json.dumps(given), file=answers, flush=True)
+                answer["errno"] = error.errno
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 def _read_answer(process: subprocess.Popen[bytes], deadline: float) -> dict[str, Any] | None:
-    """One line of JSON; None where the process ended instead. Raises TimeoutError."""
+    """One line of JSON; None if the process ended. Raises TimeoutError."""
     assert process.stdout is not None
     descriptor = process.stdout.fileno()
     text = bytearray()

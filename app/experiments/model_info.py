@@ -1,8 +1,7 @@
-"""Blueprints of networks: names and shapes of tensors, size, cost and initial norms, without torch in this process.
+"""What is known of a network without building it: tensors, size, cost and initial norms, without torch in this process.
 
-A process with torch draws a model_info (`valleyscope.app.experiments.model_inspector`); it is kept for the next
-question, and on the disk
-(`valleyscope.app.experiments.model_info_cache`) for the time after a restart.
+A subprocess with torch (`model_inspector`) inspects a network; the result is kept in memory and on disk
+(`model_info_cache`).
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from valleyscope.app.experiments.spec import Model
 
 log = logging.getLogger(__name__)
 
-_KEPT = 256
-_PATIENCE = 60.0
-_LARGE = 5_000_000
+_MAX_ENTRIES = 256
+_TIMEOUT_SECONDS = 60.0
+_RESTART_PARAMETERS = 5_000_000
 
 
 class BadModel(ValueError):
-    """A network that cannot be built as described; the message says why."""
+    """The network cannot be built; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +39,9 @@ class Norms:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What is known of a network without having it: `tensors` are the shape and the safetensors type of each by name.
+    """Facts about a network: `tensors` has the shape and the safetensors type of each tensor by name.
 
-    `norms` are by structure and by whether biases are in the group; empty for networks that are too large to build.
+    `norms` are by structure and by whether biases belong to the group; empty if the network is too large to build.
     """
 
     parameters: int
@@ -61,78 +60,76 @@ class ModelInfo:
 
 
 class ModelInfoCache:
-    """Draws model_info_cache on demand, one at a time, and keeps the latest. Who asks for one that is known never
-    waits."""
+    """Inspects networks on demand, one at a time, and keeps the results. Cached results never wait."""
 
-    def __init__(self, data_root: Path | None, largest: int, album: DiskCache | None = None) -> None:
+    def __init__(self, data_root: Path | None, max_parameters: int, disk_cache: DiskCache | None = None) -> None:
         self._data_root = data_root
-        self._largest = largest
-        self._disk_cache = album
-        self._kept: OrderedDict[str, ModelInfo | BadModel] = OrderedDict()
-        self._keeping = threading.Lock()
-        self._drawing = threading.Lock()
+        self._max_parameters = max_parameters
+        self._disk_cache = disk_cache
+        self._entries: OrderedDict[str, ModelInfo | BadModel] = OrderedDict()
+        self._entries_lock = threading.Lock()
+        self._inspect_lock = threading.Lock()
         self._subprocess = JsonSubprocess("valleyscope.app.experiments.model_inspector")
 
     def prepare(self) -> None:
-        """Get ready for the first drawing, which would take seconds otherwise."""
+        """Start the subprocess, which takes seconds, ahead of the first inspection."""
         self._subprocess.prepare()
 
     def close(self) -> None:
         self._subprocess.close()
 
-    def known(self, model: Model, dataset: str) -> ModelInfo | None:
-        """The model_info, if it was drawn before."""
-        found = self._recall(model, dataset)
+    def cached(self, model: Model, dataset: str) -> ModelInfo | None:
+        found = self._find(model, dataset)
         return found if isinstance(found, ModelInfo) else None
 
-    def draw(self, model: Model, dataset: str) -> ModelInfo:
-        """The model_info of a network for a data set; raises BadModel."""
-        found = self._recall(model, dataset)
+    def inspect(self, model: Model, dataset: str) -> ModelInfo:
+        """The facts about a network for a data set; raises BadModel."""
+        found = self._find(model, dataset)
         if found is None:
-            with self._drawing:
-                # Somebody else may have asked for the same one meanwhile.
-                found = self._recall(model, dataset) or self._keep(model, dataset, self._ask(model, dataset))
+            with self._inspect_lock:
+                # Another thread may have inspected the same network meanwhile.
+                found = self._find(model, dataset) or self._keep(model, dataset, self._request(model, dataset))
         if isinstance(found, BadModel):
             raise BadModel(str(found))
         return found
 
-    def _recall(self, model: Model, dataset: str) -> ModelInfo | BadModel | None:
+    def _find(self, model: Model, dataset: str) -> ModelInfo | BadModel | None:
         key = _key(model, dataset)
-        with self._keeping:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        drawn = None if self._disk_cache is None else self._disk_cache.find(model, dataset)
-        if drawn is None or drawn["parameters"] > self._largest:
+        with self._entries_lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                return self._entries[key]
+        stored = None if self._disk_cache is None else self._disk_cache.get(model, dataset)
+        if stored is None or stored["parameters"] > self._max_parameters:
             return None
-        return self._keep(model, dataset, ModelInfo.from_json(drawn))
+        return self._keep(model, dataset, ModelInfo.from_json(stored))
 
     def _keep(self, model: Model, dataset: str, found: ModelInfo | BadModel) -> ModelInfo | BadModel:
-        with self._keeping:
-            self._kept[_key(model, dataset)] = found
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+        with self._entries_lock:
+            self._entries[_key(model, dataset)] = found
+            while len(self._entries) > _MAX_ENTRIES:
+                self._entries.popitem(last=False)
         return found
 
-    def _ask(self, model: Model, dataset: str) -> ModelInfo | BadModel:
-        question = {
+    def _request(self, model: Model, dataset: str) -> ModelInfo | BadModel:
+        request = {
             "model": model.model_dump(),
             "dataset": dataset,
             "data_root": None if self._data_root is None else str(self._data_root),
-            "largest": self._largest,
+            "max_parameters": self._max_parameters,
         }
         try:
-            answer = self._subprocess.request(question, _PATIENCE)
+            answer = self._subprocess.request(request, _TIMEOUT_SECONDS)
         except SubprocessFailed as error:
-            log.warning("drawing %s failed: %s", model, error)
+            log.warning("inspecting %s failed: %s", model, error)
             raise BadModel(f"model {model} cannot be built here ({error}): choose a smaller one") from error
-        if answer.get("parameters", 0) > _LARGE:  # what a large network took is not given back otherwise
+        if answer.get("parameters", 0) > _RESTART_PARAMETERS:  # frees the memory of a large network
             self._subprocess.close()
             self._subprocess.prepare()
         if "error" in answer:
             return BadModel(answer["error"])
         if self._disk_cache is not None:
-            self._disk_cache.add(model, dataset, answer)
+            self._disk_cache.put(model, dataset, answer)
         return ModelInfo.from_json(answer)
 
 

@@ -1,6 +1,6 @@
-"""An album of model_info_cache on the disk: a network that was drawn once is known for good, also after a restart.
+"""Model info on disk, so a network is inspected once, also across restarts.
 
-It only saves time. An entry that is damaged, of another version of the program or cannot be written is drawn again.
+The cache only saves time: an entry that is damaged, made by another version or cannot be written is made again.
 """
 
 from __future__ import annotations
@@ -22,20 +22,19 @@ from valleyscope.training.sources import SOURCES
 log = logging.getLogger(__name__)
 
 FOLDER: Final = "model_info_cache"
-_MOST = 256
-_DRAWING = Path(__file__).with_name("model_inspector.py")
+_MAX_ENTRIES = 256
+_INSPECTOR = Path(__file__).with_name("model_inspector.py")
 _TRAINING = Path(__file__).parents[2] / "training"
 
 
 class DiskCache:
-    """A folder with one small file a network; the digest of its content is its first line."""
+    """A folder with one small file per network; the first line is the digest of the rest."""
 
-    def __init__(self, folder: Path, *, most: int = _MOST) -> None:
+    def __init__(self, folder: Path, *, max_entries: int = _MAX_ENTRIES) -> None:
         self._folder = folder
-        self._most = most
+        self._max_entries = max_entries
 
-    def find(self, model: Model, dataset: str) -> dict[str, Any] | None:
-        """What was drawn, if it is here and whole."""
+    def get(self, model: Model, dataset: str) -> dict[str, Any] | None:
         path = self._path(model, dataset)
         if path is None:
             return None
@@ -46,43 +45,45 @@ class DiskCache:
         if digest.decode("ascii", "replace") != _digest(text):
             return None
         with suppress(OSError):
-            os.utime(path)  # the one that was used longest ago goes first
+            os.utime(path)  # the least recently used entry is removed first
         found: dict[str, Any] = json.loads(text)
         return found
 
-    def add(self, model: Model, dataset: str, drawn: dict[str, Any]) -> None:
-        """Keep what was drawn, where it depends on nothing that an operator may change."""
+    def put(self, model: Model, dataset: str, values: dict[str, Any]) -> None:
+        """Store model info, unless it depends on code or data that an operator may change."""
         path = self._path(model, dataset)
         if path is None:
             return
-        text = json.dumps(drawn).encode()
+        text = json.dumps(values).encode()
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             with write_atomically(path) as file:
                 file.write(_digest(text).encode() + b"\n" + text)
-            self._make_room()
+            self._evict()
         except OSError as error:
-            log.info("a model_info is not kept: %s", error)
+            log.info("model info was not stored: %s", error)
 
-    def _make_room(self) -> None:
+    def _evict(self) -> None:
         entries = sorted(self._folder.glob("*.model_info"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
-        for path in entries[self._most :]:
+        for path in entries[self._max_entries :]:
             path.unlink(missing_ok=True)
 
     def _path(self, model: Model, dataset: str) -> Path | None:
-        """The file of a network; None where its code or its data are somebody's own and may be others tomorrow."""
+        """The file of a network; None for custom code or data, which may change."""
         if ":" in model.name or dataset not in SOURCES:
             return None
         source = SOURCES[dataset]
-        key = json.dumps([_edition(), model.model_dump(), source.shape, source.classes], sort_keys=True, default=str)
+        key = json.dumps(
+            [_code_digest(), model.model_dump(), source.shape, source.classes], sort_keys=True, default=str
+        )
         return self._folder / f"{_digest(key.encode())}.model_info"
 
 
 @cache
-def _edition() -> str:
-    """Another one whenever drawings may be others. While the program is being changed its version stays the same."""
+def _code_digest() -> str:
+    """Changes whenever model info may change. During development the version alone does not."""
     parts = [version("valleyscope").encode(), version("torch").encode()]
-    parts += [path.read_bytes() for path in (_DRAWING, *sorted(_TRAINING.rglob("*.py")))]
+    parts += [path.read_bytes() for path in (_INSPECTOR, *sorted(_TRAINING.rglob("*.py")))]
     return _digest(b"\0".join(parts))
 
 

@@ -1,4 +1,4 @@
-"""`python -m app.experiments.drawing`: answers questions about networks, each a line of JSON, until its input ends."""
+"""`python -m valleyscope.app.experiments.model_inspector`: inspect networks with torch, a line of JSON per request."""
 
 from __future__ import annotations
 
@@ -28,23 +28,24 @@ _TYPES = {
 }
 
 
-def inspect_model(question: dict[str, Any]) -> dict[str, Any]:
-    """Build the network on the meta device, where it costs no memory, then for real unless it is too large."""
-    shape, classes = _samples(question["dataset"], question["data_root"])
-    model, cost = _sketch(question["model"], shape, classes)
+def inspect_model(request: dict[str, Any]) -> dict[str, Any]:
+    """Build the network on the meta device, which takes no memory, then with values unless it is too large."""
+    shape, classes = _sample_shape(request["dataset"], request["data_root"])
+    model, cost = _build_on_meta(request["model"], shape, classes)
     parameters = count_parameters(model)
-    if parameters > question["largest"]:
-        raise ValueError(f"the network has {parameters:,} parameters, {question['largest']:,} are allowed here")
+    if parameters > request["max_parameters"]:
+        limit = f"{request['max_parameters']:,}"
+        raise ValueError(f"the network has {parameters:,} parameters, the limit (VALLEY_MAX_PARAMETERS) is {limit}")
     return {
         "parameters": parameters,
         "multiply_adds": cost,
         "tensors": [[name, list(tensor.shape), _TYPES[tensor.dtype]] for name, tensor in model.state_dict().items()],
-        "norms": list(_norms(build_model(question["model"], input_shape=shape, classes=classes, seed=0))),
+        "norms": list(_norms(build_model(request["model"], input_shape=shape, classes=classes, seed=0))),
     }
 
 
-def _sketch(model: dict[str, Any], shape: tuple[int, ...], classes: int) -> tuple[nn.Module, int]:
-    """The network and its multiplications for a sample."""
+def _build_on_meta(model: dict[str, Any], shape: tuple[int, ...], classes: int) -> tuple[nn.Module, int]:
+    """The network and its multiply-adds per sample."""
 
     def build() -> tuple[nn.Module, int]:
         network = build_model(model, input_shape=shape, classes=classes)
@@ -54,12 +55,12 @@ def _sketch(model: dict[str, Any], shape: tuple[int, ...], classes: int) -> tupl
         with torch.device("meta"):
             return build()
     except (RuntimeError, ValueError) as error:
-        if ":" in model["name"] and "meta tensor" in str(error):  # an operator's own that looks at values
+        if ":" in model["name"] and "meta tensor" in str(error):  # a custom network that depends on values
             return build()
         raise
 
 
-def _samples(dataset: str, root: str | None) -> tuple[tuple[int, ...], int]:
+def _sample_shape(dataset: str, root: str | None) -> tuple[tuple[int, ...], int]:
     if dataset in SOURCES:
         return SOURCES[dataset].shape, SOURCES[dataset].classes
     from valleyscope.training.datasets import load_dataset

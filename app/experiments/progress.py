@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Set
 
-from valleyscope.app.experiments.estimate import CORE, estimate
+from valleyscope.app.experiments.cost import CORE, estimate
 from valleyscope.app.experiments.plan import Kind, Task, plane_tiles
 from valleyscope.app.experiments.spec import Spec
 

@@ -1,32 +1,33 @@
-"""The report_renderer: reports are written in a process of their own.
+"""Render reports in a subprocess: drawing the figures takes a third of a second, in which the API would not answer.
 
-To draw the figures of a report takes the interpreter a third of a second, in which an API would answer nobody.
+`python -m valleyscope.app.experiments.report_renderer` is that subprocess.
 """
 
 from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
-from valleyscope.app.experiments.json_subprocess import JsonSubprocess, SubprocessFailed
+from valleyscope.app.experiments.json_subprocess import JsonSubprocess, SubprocessFailed, serve_requests
 
 log = logging.getLogger(__name__)
 
-_PATIENCE = 120.0
+_TIMEOUT_SECONDS = 120.0
 
 
 class ReportRenderer:
-    """Writes one report after the other."""
+    """Renders one report at a time."""
 
     def __init__(self) -> None:
-        self._subprocess = JsonSubprocess("valleyscope.app.experiments.report_subprocess")
+        self._subprocess = JsonSubprocess("valleyscope.app.experiments.report_renderer")
 
     def render(self, landscape: Path, report: Path) -> None:
-        """Write the report of a landscape that is on the disk; raises OSError where the disk refuses."""
+        """Write the report of a landscape file; raises OSError where the disk refuses."""
         try:
-            answer = self._subprocess.request({"landscape": str(landscape), "report": str(report)}, _PATIENCE)
+            answer = self._subprocess.request({"landscape": str(landscape), "report": str(report)}, _TIMEOUT_SECONDS)
         except SubprocessFailed as error:
-            log.warning("the report_renderer does not answer (%s); writing %s here", error, report)
+            log.warning("report subprocess failed (%s); rendering %s in this process", error, report)
             render_in_process(landscape, report)
             return
         if "errno" in answer:
@@ -39,8 +40,16 @@ class ReportRenderer:
 
 
 def render_in_process(landscape: Path, report: Path) -> None:
-    """Write the report in this process."""
-    from valleyscope.landscape.report import write_report  # plotly takes long to load, and a server must start quickly
+    from valleyscope.landscape.report import write_report  # plotly loads slowly, and a server must start quickly
     from valleyscope.landscape.storage.landscape_file import Landscape
 
     write_report(Landscape.open(landscape), report)
+
+
+def _handle(request: dict[str, Any]) -> dict[str, Any]:
+    render_in_process(Path(request["landscape"]), Path(request["report"]))
+    return {}
+
+
+if __name__ == "__main__":
+    serve_requests(_handle)

@@ -1,4 +1,4 @@
-"""Results of tasks as bytes: arrays and plain values, nothing that could run code when it is opened."""
+"""Encode task results as bytes: arrays and plain values only, nothing that could run code when decoded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ _RECORD, _ARRAY, _TUPLE, _NUMBER = "$record", "$array", "$tuple", "$number"
 
 
 def encode(result: Result) -> bytes:
-    """A result as bytes, for `unpack` to read."""
     arrays: dict[str, Any] = {}
     arrays[_CONTENT] = np.array(json.dumps(_flatten(result, arrays), allow_nan=False))
     buffer = io.BytesIO()
@@ -44,7 +43,6 @@ def encode(result: Result) -> bytes:
 
 
 def decode(payload: bytes) -> Result:
-    """The result in a payload."""
     with np.load(io.BytesIO(payload), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     result: Result = _build(json.loads(str(arrays.pop(_CONTENT))), arrays)

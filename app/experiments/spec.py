@@ -1,4 +1,4 @@
-"""The spec of an experiment: the one description that travels from the door to the file."""
+"""The spec of an experiment, as submitted, executed and recorded in the file."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from valleyscope.training.models import describe_models
 from valleyscope.training.settings import LARGEST_SEED, Training
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
-_FEWEST_SNAPSHOTS = 3
+_MIN_SNAPSHOTS = 3
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
 
 
 def _check_name(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name: use a letter, then letters, digits, '-' or '_', 48 at most")
+        raise ValueError(f"{name!r} is not a valid name: use a letter, then letters, digits, '-' or '_', 48 at most")
     return name
 
 
 def _check_text(text: str) -> str:
     if not text.isprintable():
-        raise ValueError(f"{text!r} has characters that cannot be printed: use letters, digits, signs and spaces")
+        raise ValueError(f"{text!r} has unprintable characters: use letters, digits, punctuation and spaces")
     return text
 
 
@@ -41,7 +41,7 @@ Precision = Literal["float32", "tf32"]
 
 
 class BadSpec(ValueError):
-    """A spec that is refused; the message names each field with its value."""
+    """The spec is invalid; the message names each field with its value."""
 
 
 class Model(BaseModel):
@@ -51,16 +51,16 @@ class Model(BaseModel):
     name: str = Field("cnn", description="architecture: cnn, lenet, mlp, vgg16, ..., or package.module:factory")
 
     @model_validator(mode="after")
-    def _known(self) -> Self:
+    def _check_model(self) -> Self:
         if ":" in self.name:
             return self
         known = describe_models()
         if self.name not in known:
             message = f"model {self.name!r} is unknown: use one of {', '.join(known)}"
             raise_errors([InvalidField(("name",), self.name, message)])
-        has = ", ".join(known[self.name].options) or "none"
+        options = ", ".join(known[self.name].options) or "none"
         raise_errors(
-            InvalidField((option,), value, f"model {self.name!r} has no option {option}: its options are {has}")
+            InvalidField((option,), value, f"model {self.name!r} has no option {option}: its options are {options}")
             for option, value in self.options.items()
             if option not in known[self.name].options
         )
@@ -81,16 +81,16 @@ class Minimum(Training):
     checkpoint: str | None = Field(None, max_length=200, description="a checkpoint to use instead of training")
 
     @model_validator(mode="after")
-    def _checkpoint_alone(self) -> Self:
+    def _check_checkpoint(self) -> Self:
         others = self.model_fields_set - {"checkpoint"}
         if self.checkpoint is not None and others:
             unused = ", ".join(sorted(others))
-            raise ValueError(f"checkpoint={self.checkpoint!r} is not trained, so {unused} cannot be set")
+            raise ValueError(f"checkpoint={self.checkpoint!r} is not trained: remove {unused}")
         return self
 
 
 class Curve(BaseModel):
-    """A path of low loss, fitted between two minima."""
+    """A path of low loss fitted between two minima."""
 
     model_config = _STRICT
     kind: Literal["bezier", "polychain"] = Field("bezier", description="bezier, or polychain for straight pieces")
@@ -105,14 +105,14 @@ class Curve(BaseModel):
     seed: Seed | None = Field(None, description="seed of order and of t, if not the spec's")
 
     @model_validator(mode="after")
-    def _two_ends(self) -> Self:
+    def _check_ends(self) -> Self:
         if self.start == self.end:
             raise ValueError(f"from and to are both {self.start!r}: a curve joins two different minima")
         return self
 
 
 class Plane(BaseModel):
-    """A plane in weight space, and the grid on it. Exactly one of through, around and trajectory says which."""
+    """A plane in weight space with a grid on it, defined by exactly one of through, around and trajectory."""
 
     model_config = _STRICT
     through: tuple[str, str, str] | None = Field(None, description="three points: minima, or bends such as valley.bend")
@@ -124,7 +124,7 @@ class Plane(BaseModel):
     seed: Seed = Field(0, description="seed of random directions")
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _check_plane(self) -> Self:
         given = [way for way in ("through", "around", "trajectory") if getattr(self, way) is not None]
         if len(given) != 1:
             raise ValueError(f"give exactly one of through, around and trajectory, not {' and '.join(given) or 'none'}")
@@ -152,8 +152,8 @@ class Spec(BaseModel):
     name: Text = Field("experiment", min_length=1, max_length=120, description="what people call it")
     dataset: Text = Field("digits", min_length=1, max_length=400, description="digits, mnist, ..., or npz:PATH")
     model: Model = Field(Model(), description="the network")
-    seed: Seed = Field(0, description="seed of everything that has none of its own")
-    training: Training = Field(Training(), description="settings of all minima unless they say otherwise")
+    seed: Seed = Field(0, description="seed of everything without a seed")
+    training: Training = Field(Training(), description="settings of all minima, unless a minimum overrides them")
     minima: dict[Name, Minimum] = Field(min_length=1, max_length=16, description="the trained networks, by name")
     curves: dict[Name, Curve] | None = Field(
         None, max_length=32, description="curves by name; by default from the first minimum"
@@ -169,14 +169,14 @@ class Spec(BaseModel):
         "float32", description="float32 throughout, or faster and less exact matrix products on GPUs (tf32)"
     )
     samples: int | None = Field(
-        None, ge=1, le=10**9, description="evaluate on the first so many samples of each split; else all"
+        None, ge=1, le=10**9, description="evaluate on this many samples of each split; by default all"
     )
     points: int = Field(61, ge=3, le=10_001, description="values of t along curves and lines")
     verdict: Judgement = Field(Judgement(), description="what is judged, and how")
 
     @model_validator(mode="before")
     @classmethod
-    def _minima_named(cls, values: Any) -> Any:
+    def _check_minima(cls, values: Any) -> Any:
         if isinstance(values, dict) and values.get("minima") is None:
             raise_errors(
                 [
@@ -188,16 +188,16 @@ class Spec(BaseModel):
         return values
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _check_references(self) -> Self:
         raise_errors([*self._split_errors(), *self._curve_errors(), *self._plane_errors(), *self._verdict_errors()])
         return self
 
     def _split_errors(self) -> Iterator[InvalidField]:
         given = list(self.splits)
         if "train" not in given:
-            yield InvalidField(("splits",), given, f"{given} must have 'train': barriers are measured on it")
+            yield InvalidField(("splits",), given, f"{given} lacks 'train', on which barriers are measured: add it")
         if len(set(given)) != len(given):
-            yield InvalidField(("splits",), given, f"{given} names one twice")
+            yield InvalidField(("splits",), given, f"{given} names a split twice: remove one")
 
     def _curve_errors(self) -> Iterator[InvalidField]:
         lines = [line_name(*pair) for pair in self.lines]
@@ -207,12 +207,14 @@ class Spec(BaseModel):
             )
         for name, curve in (self.curves or {}).items():
             if name in self.minima:
-                yield InvalidField(("curves", name), name, "a minimum has that name already")
+                yield InvalidField(("curves", name), name, "a minimum already has this name: rename the curve")
             if name in lines:
-                yield InvalidField(("curves", name), name, "the straight line between two minima has that name already")
+                yield InvalidField(
+                    ("curves", name), name, "the line between two minima already has this name: rename the curve"
+                )
             for field, end in (("from", curve.start), ("to", curve.end)):
                 if end not in self.minima:
-                    yield self._no_minimum(("curves", name, field), end)
+                    yield self._unknown_minimum(("curves", name, field), end)
 
     def _plane_errors(self) -> Iterator[InvalidField]:
         points = set(self.minima) | {bend for name in self.all_curves for bend in self.bends(name)}
@@ -224,19 +226,21 @@ class Spec(BaseModel):
             for field in ("around", "trajectory"):
                 centre = getattr(plane, field)
                 if centre is not None and centre not in self.minima:
-                    yield self._no_minimum(("planes", name, field), centre)
+                    yield self._unknown_minimum(("planes", name, field), centre)
             if plane.trajectory in self.minima:
                 yield from self._trajectory_errors(("planes", name, "trajectory"), plane.trajectory)
 
     def _trajectory_errors(self, path: FieldPath, name: str) -> Iterator[InvalidField]:
-        """Principal directions need three points, which shows only after the training otherwise."""
+        """Principal directions need three points; without this check training would run first."""
         if self.minima[name].checkpoint is not None:
-            yield InvalidField(path, name, f"{name!r} is a checkpoint, which has no training path")
+            yield InvalidField(
+                path, name, f"{name!r} is a checkpoint without a training path: choose a minimum that is trained"
+            )
             return
         run = self.minimum(name)
-        if (kept := run.snapshot_count) < _FEWEST_SNAPSHOTS:
+        if (kept := run.snapshot_count) < _MIN_SNAPSHOTS:
             message = (
-                f"the training path of {name!r} would have {kept} of the {_FEWEST_SNAPSHOTS} points that a plane "
+                f"the training path of {name!r} would have {kept} of the {_MIN_SNAPSHOTS} points that a plane "
                 f"needs (epochs={run.epochs}, snapshots={run.snapshots}): train for more epochs, or keep more snapshots"
             )
             yield InvalidField(path, name, message)
@@ -245,19 +249,19 @@ class Spec(BaseModel):
         between, control = self.verdict.between, self.verdict.control
         for index, name in enumerate(between or ()):
             if name not in self.minima:
-                yield self._no_minimum(("verdict", "between", index), name)
+                yield self._unknown_minimum(("verdict", "between", index), name)
         if control is not None and control not in self.minima:
-            yield self._no_minimum(("verdict", "control"), control)
+            yield self._unknown_minimum(("verdict", "control"), control)
         if between is not None and len({*between, control}) < 3:
             yield InvalidField(
                 ("verdict", "between"), list(between), f"{list(between)} and control={control!r} must differ"
             )
 
-    def _no_minimum(self, path: FieldPath, name: str) -> InvalidField:
-        return InvalidField(path, name, f"{name!r} is no minimum of this spec: use one of {', '.join(self.minima)}")
+    def _unknown_minimum(self, path: FieldPath, name: str) -> InvalidField:
+        return InvalidField(path, name, f"{name!r} is not a minimum of this spec: use one of {', '.join(self.minima)}")
 
     def minimum(self, name: str) -> Minimum:
-        """A minimum with all its settings: its own, then those of `training`, then the spec's seed."""
+        """A minimum with all its settings: its own, else those of `training`, else the spec's seed."""
         own = self.minima[name]
         if own.checkpoint is not None:
             return own
@@ -273,7 +277,7 @@ class Spec(BaseModel):
 
     @property
     def all_curves(self) -> dict[str, Curve]:
-        """The curves as given, or one from the first minimum to each of the next two."""
+        """The curves given, or one from the first minimum to each of the next two."""
         if self.curves is not None:
             return self.curves
         first, *others = self.minima
@@ -284,7 +288,7 @@ class Spec(BaseModel):
 
     @property
     def all_planes(self) -> dict[str, Plane]:
-        """The planes as given, or those through the first minima and the bend; around it where there is just one."""
+        """The planes given, or those through the first minima and the bend; around the minimum if there is only one."""
         if self.planes is not None:
             return self.planes
         names = list(self.minima)
@@ -304,7 +308,7 @@ class Spec(BaseModel):
         return [f"{curve}.bend"] if count == 1 else [f"{curve}.bend{number}" for number in range(1, count + 1)]
 
     def curves_on(self, plane: str) -> list[str]:
-        """The curves that lie on a plane; a projected one would seem to cross hills that it goes around."""
+        """The curves that lie on a plane; others, projected, would seem to cross hills that they avoid."""
         through = set(self.all_planes[plane].through or ())
         return [
             name for name, curve in self.all_curves.items() if {curve.start, curve.end, *self.bends(name)} <= through
@@ -317,7 +321,7 @@ class Spec(BaseModel):
 
     @property
     def between(self) -> tuple[str, str] | None:
-        """The two minima that the verdict is about."""
+        """The two minima that the verdict compares."""
         names = list(self.minima)
         return self.verdict.between or ((names[0], names[1]) if len(names) > 1 else None)
 
@@ -328,7 +332,7 @@ class Spec(BaseModel):
         return self.verdict.control or (rest[0] if rest else None)
 
     def to_json(self) -> dict[str, Any]:
-        """What was given, as plain values; reading it back gives an equal spec."""
+        """The fields given, as plain values; parsing them gives an equal spec."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 

@@ -1,4 +1,4 @@
-"""Flaws of a spec that show only where several fields, or the spec and the world, are compared."""
+"""Errors of a spec that pydantic's field checks cannot find: fields that contradict each other or the data."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ Path = tuple[str | int, ...]
 
 
 class InvalidField(NamedTuple):
-    """What is wrong with one field."""
-
     path: Path
     value: Any
     message: str
 
 
 def raise_errors(errors: Iterable[InvalidField]) -> None:
-    """Raise a ValidationError that has each error at its field; nothing where there is none."""
+    """Raise a ValidationError with each error at its field; do nothing if there are none."""
     details = [
         InitErrorDetails(
             type=PydanticCustomError("inconsistent", "{message}", {"message": error.message}),

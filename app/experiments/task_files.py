@@ -1,4 +1,4 @@
-"""Which files of an experiment's folder a task reads, and which it writes: what travels between hosts."""
+"""Which files of an experiment's folder a task reads and writes, so hosts copy only those."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPE
 from valleyscope.app.experiments.plan import Kind, Task
 from valleyscope.app.experiments.spec import Spec
 
-_KEPT: Final = frozenset({LANDSCAPE, REPORT, SPEC, VERDICT})
+_ORCHESTRATOR_FILES: Final = frozenset({LANDSCAPE, REPORT, SPEC, VERDICT})
 
 
 def is_written_by_orchestrator(name: str) -> bool:
-    """Whether the writer of the experiment writes a file; no task does."""
-    return name in _KEPT
+    """Whether the orchestrator writes this file; tasks do not."""
+    return name in _ORCHESTRATOR_FILES
 
 
-def input_files(spec: Spec, task: Task, name: str) -> bool:
-    """Whether a task looks at a file, which may be one that it wrote when it was run before."""
-    if output_files(task, name):
+def is_input(spec: Spec, task: Task, name: str) -> bool:
+    """Whether a task reads a file, including those it wrote in an earlier attempt."""
+    if is_output(task, name):
         return True
     match task.kind:
         case Kind.TRAIN:
@@ -28,16 +28,16 @@ def input_files(spec: Spec, task: Task, name: str) -> bool:
             return name in (f"{curve.start}.safetensors", f"{curve.end}.safetensors")
         case Kind.FRAME | Kind.SURFACE:
             trajectory = spec.all_planes[task.subject].trajectory
-            followed = trajectory is not None and name.startswith(f"{WORK}/{trajectory}/snapshot-")
-            return followed or _is_point(spec, name)
+            is_snapshot = trajectory is not None and name.startswith(f"{WORK}/{trajectory}/snapshot-")
+            return is_snapshot or _is_point(spec, name)
         case Kind.CURVE | Kind.LINE | Kind.SHARPNESS:
             return _is_point(spec, name)
         case Kind.VERDICT:
             return name.startswith((f"{WORK}/path-", f"{WORK}/sharpness-"))
 
 
-def output_files(task: Task, name: str) -> bool:
-    """Whether a task makes, changes or removes a file."""
+def is_output(task: Task, name: str) -> bool:
+    """Whether a task creates, changes or removes a file."""
     subject = task.subject
     match task.kind:
         case Kind.TRAIN:
@@ -53,6 +53,6 @@ def output_files(task: Task, name: str) -> bool:
 
 
 def _is_point(spec: Spec, name: str) -> bool:
-    """Whether a file has a minimum or a curve in it."""
+    """Whether a file contains a minimum or a curve."""
     minimum = name.removesuffix(".safetensors") in spec.minima
     return minimum or name in {f"{WORK}/curve-{curve}.safetensors" for curve in spec.all_curves}

@@ -1,4 +1,4 @@
-"""What tasks return to the one who keeps the landscape: small records, nothing of torch."""
+"""The results of tasks: small records without torch, for the writer of the landscape."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from valleyscope.landscape.storage.records import Floats, MinimumRecord, PathRec
 @dataclass(frozen=True)
 class TrainedMinimum:
     record: MinimumRecord
-    fingerprint: str  # of the data that it was trained and measured on
+    fingerprint: str  # of the training and test data
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class FittedCurve:
 
 @dataclass(frozen=True)
 class FramedPlane:
-    record: PlaneRecord  # named points and axes, no values yet
+    record: PlaneRecord  # named points and axes, without values
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from valleyscope.app.experiments.plan import Kind, Task
 from valleyscope.app.experiments.spec import Spec
-from valleyscope.app.experiments.task_files import input_files, is_written_by_orchestrator, output_files
+from valleyscope.app.experiments.task_files import is_input, is_output, is_written_by_orchestrator
 from valleyscope.app.shutdown import run_with_timeout
 from valleyscope.app.storage.file_store import FileStore
 from valleyscope.app.storage.object_store import StoreUnavailable
@@ -61,13 +61,13 @@ class TaskFileSync:
     def bring(self) -> None:
         """All that the task reads is here when this returns."""
         spec, task = self._spec, self._task
-        self._store.pull(self._experiment, lambda name: input_files(spec, task, name))
+        self._store.pull(self._experiment, lambda name: is_input(spec, task, name))
         if task.kind is Kind.TRAIN and (upload := spec.minima[task.subject].checkpoint) is not None:
             self._store.fetch_checkpoint(upload)
 
     def deliver(self) -> None:
         """All that the task wrote is in the store when this returns."""
-        self._store.push(self._experiment, lambda name: output_files(self._task, name))
+        self._store.push(self._experiment, lambda name: is_output(self._task, name))
 
     def deliver_if_possible(self) -> None:
         """The same, once: for a task that did not end, so that whoever goes on with it has less to do again."""
@@ -118,7 +118,7 @@ class SnapshotSync:
     def fetch(self) -> set[str]:
         """Bring what the writer needs to go on; returns the names of all files that the store has."""
         self._store.pull(self._experiment, is_written_by_orchestrator)
-        return set(self._store.names(self._experiment))
+        return set(self._store.file_sizes(self._experiment))
 
     def note(self) -> None:
         """There are new results."""

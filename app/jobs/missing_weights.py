@@ -24,11 +24,11 @@ def missing_weights(
     while True:
         absent = {task: name for task, name in wanted.items() if not (directory / name).is_file()}
         if absent and store.remote:
-            stored = retry_store(lambda: store.names(experiment), check)
+            stored = retry_store(lambda: store.file_sizes(experiment), check)
             absent = {task: name for task, name in absent.items() if name not in stored}
         if not absent or time.monotonic() > deadline:
             return {
-                task: f"{name} is not in {store.place}: a worker has another one; retry when all have the same"
+                task: f"{name} is not in {store.location}: a worker has another one; retry when all have the same"
                 for task, name in absent.items()
             }
         check()

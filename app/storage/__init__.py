@@ -1,2 +1,1 @@
-"""What the service keeps: one database with experiment_table, task_table and events, and the folders with files beside
-it."""
+"""What the service keeps: one database (experiments, tasks, events), and folders of files beside it."""

@@ -1,8 +1,7 @@
-"""Copies of a service: its database as of one moment, and the files of its experiments and uploads.
+"""Back up and restore a service: its database as of one moment, and the files of experiments and uploads.
 
-A backup may be taken while everything runs. The database is copied first: files are replaced as a whole, so what is
-copied later is the same or further, and whoever goes on from it finds more done than the database knows, which is
-how a service goes on after a crash, too.
+You can take a backup while everything runs. The database is copied first. Files are replaced as a whole, so those
+copied later are the same or newer, as after a crash: a restored service continues from them.
 """
 
 from __future__ import annotations
@@ -30,23 +29,23 @@ from valleyscope.app.storage.tables import experiments
 
 MANIFEST: Final = "backup.json"
 _FORMAT = 1
-_SQLITE = "valley.db"
-_POSTGRES = "valley.dump"
+_SQLITE_FILE = "valley.db"
+_POSTGRES_FILE = "valley.dump"
 _FOLDERS = ("experiments", "checkpoints")
 _FILES = (TOML_FILE, IDENTITY)
 _TEMPORARY = ".partial"
 
 
 class BadBackup(ValueError):
-    """A backup that cannot be made or used; the message says why, and what to do."""
+    """The backup cannot be made or used; the message says why, and what to do."""
 
 
 def back_up(settings: Settings, target: Path) -> dict[str, Any]:
-    """Copy everything into a new folder, which appears when it is complete; returns what it holds."""
+    """Copy everything into a new folder, which appears when it is complete; returns the manifest."""
     if target.exists():
         raise BadBackup(f"{target} exists already: name a new folder for each backup")
     unfinished = target.with_name(f"{target.name}{_TEMPORARY}")
-    with _telling("the backup"), _removed_on_failure(unfinished):
+    with _wrap_errors("the backup"), _removed_on_failure(unfinished):
         unfinished.mkdir(parents=True)
         _dump(settings, unfinished)
         for folder in _FOLDERS:
@@ -68,22 +67,20 @@ def back_up(settings: Settings, target: Path) -> dict[str, Any]:
 
 
 def restore(settings: Settings, source: Path) -> dict[str, Any]:
-    """Put a backup back into an empty home and an empty database; returns what it held.
+    """Restore a backup into an empty home and an empty database; returns its manifest.
 
-    Whatever fails, both are empty after it, and it can be tried again.
+    After a failure both are empty, and you can try again.
     """
     manifest = read_manifest(source)
     kind = "sqlite" if settings.sqlite else "postgresql"
     if manifest["database"] != kind:
-        raise BadBackup(
-            f"{source} is of a {manifest['database']} service, VALLEY_DATABASE is {kind}: use the same kind"
-        )
+        raise BadBackup(f"{source} has a {manifest['database']} database, VALLEY_DATABASE is {kind}: use the same kind")
     occupied = [name for name in _FOLDERS if any((settings.home / name).glob("*"))]
     if occupied:
-        raise BadBackup(f"home={settings.home} has {' and '.join(occupied)} already: restore into an empty home")
+        raise BadBackup(f"home={settings.home} already has {' and '.join(occupied)}: restore into an empty home")
     unfinished = settings.home / f".restore{_TEMPORARY}"
-    with _telling("the restore"):
-        _refuse_occupied(settings)
+    with _wrap_errors("the restore"):
+        _check_database_empty(settings)
         with _removed_on_failure(unfinished):
             unfinished.mkdir(parents=True)
             for folder in _FOLDERS:
@@ -92,7 +89,7 @@ def restore(settings: Settings, source: Path) -> dict[str, Any]:
                 if (source / name).is_file():
                     shutil.copy2(source / name, unfinished / name)
             _load(settings, source)
-            _move_in(unfinished, settings.home)
+            _move_into_home(unfinished, settings.home)
         unfinished.rmdir()
         Home(settings.home).prepare()
     return manifest
@@ -102,11 +99,11 @@ def read_manifest(source: Path) -> dict[str, Any]:
     try:
         found = json.loads((source / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise BadBackup(f"{source} is no backup: it has no {MANIFEST}") from None
+        raise BadBackup(f"{source} is not a backup: it has no {MANIFEST}") from None
     except ValueError as error:
         raise BadBackup(f"{source / MANIFEST} is damaged: {error}") from None
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
-        raise BadBackup(f"{source} has another format than this program ({_FORMAT}): use the version that made it")
+        raise BadBackup(f"{source} is not of format {_FORMAT}: restore it with the version of valleyscope that made it")
     return found
 
 
@@ -115,26 +112,26 @@ def _dump(settings: Settings, target: Path) -> None:
     try:
         if database.path is not None:
             if not database.path.exists():
-                raise BadBackup(f"{database.path} does not exist: there is nothing to back up")
+                raise BadBackup(f"{database.path} does not exist: set VALLEY_HOME or VALLEY_DATABASE")
             with (
                 closing(sqlite3.connect(f"file:{database.path}?mode=ro", uri=True)) as source,
-                closing(sqlite3.connect(target / _SQLITE)) as copy,
+                closing(sqlite3.connect(target / _SQLITE_FILE)) as copy,
             ):
                 source.backup(copy)
         else:
-            _run_tool(database, "pg_dump", "--format=custom", "--no-owner", f"--file={target / _POSTGRES}")
+            _run_tool(database, "pg_dump", "--format=custom", "--no-owner", f"--file={target / _POSTGRES_FILE}")
     finally:
         database.close()
 
 
-def _refuse_occupied(settings: Settings) -> None:
-    """The database is looked at before any file is copied: it must be reachable, and have nothing of ours."""
+def _check_database_empty(settings: Settings) -> None:
+    """Before any file is copied, the database must be reachable and have no tables of a service."""
     if settings.sqlite and not Path(str(sa.make_url(settings.database).database)).exists():
         return
     database = Database(settings.database)
     try:
         if sa.inspect(database.engine).has_table(experiments.name):
-            raise BadBackup("the database has experiments' tables already: restore into an empty database")
+            raise BadBackup("the database already has tables of experiments: restore into an empty database")
         if database.path is None:
             _program("pg_restore")
     finally:
@@ -150,17 +147,17 @@ def _load(settings: Settings, source: Path) -> None:
                 database.path.with_name(f"{database.path.name}{ending}").unlink(missing_ok=True)
             partial = database.path.with_name(f"{database.path.name}{_TEMPORARY}")
             with _removed_on_failure(partial):
-                shutil.copy2(source / _SQLITE, partial)
+                shutil.copy2(source / _SQLITE_FILE, partial)
                 partial.replace(database.path)
         else:
             options = ("--no-owner", "--exit-on-error", "--single-transaction")
-            _run_tool(database, "pg_restore", *options, str(source / _POSTGRES))
+            _run_tool(database, "pg_restore", *options, str(source / _POSTGRES_FILE))
     finally:
         database.close()
 
 
-def _move_in(unfinished: Path, home: Path) -> None:
-    """Everything is there: give it the names that count. Settings that are there already stay."""
+def _move_into_home(unfinished: Path, home: Path) -> None:
+    """Move the complete copy to its final names. An existing settings file stays."""
     for folder in _FOLDERS:
         if (home / folder).is_dir():
             (home / folder).rmdir()
@@ -174,7 +171,7 @@ def _move_in(unfinished: Path, home: Path) -> None:
 
 @contextmanager
 def _removed_on_failure(path: Path) -> Iterator[None]:
-    """A file or folder that is made here, and does not stay when that fails; nor does what a killed process left."""
+    """Remove a partial file or folder before, in case a killed process left one, and after a failure."""
     _remove(path)
     try:
         yield
@@ -192,33 +189,33 @@ def _remove(path: Path) -> None:
 
 
 @contextmanager
-def _telling(what: str) -> Iterator[None]:
-    """What a disk or a database refuses is one line."""
+def _wrap_errors(action: str) -> Iterator[None]:
+    """Raise errors of the disk and the database as BadBackup, in one line."""
     try:
         yield
     except BadBackup:
         raise
     except (SQLAlchemyError, sqlite3.Error) as error:
-        raise BadBackup(f"{what} failed, the database refuses: {' '.join(short_message(error).split())}") from error
+        raise BadBackup(f"{action} failed, database error: {' '.join(short_message(error).split())}") from error
     except OSError as error:
-        where = f": {error.filename}" if error.filename else ""
-        raise BadBackup(f"{what} failed: {error.strerror or error}{where}") from error
+        path = f": {error.filename}" if error.filename else ""
+        raise BadBackup(f"{action} failed: {error.strerror or error}{path}") from error
 
 
 def _program(tool: str) -> str:
     program = shutil.which(tool)
     if program is None:
-        raise BadBackup(f"{tool} is not there: install Postgres's client programs, or see docs/operations.md")
+        raise BadBackup(f"{tool} is not installed: install the Postgres client programs, or see docs/operations.md")
     return program
 
 
 def _run_tool(database: Database, tool: str, *options: str) -> None:
-    """A program of Postgres; the password goes by its environment, since everyone can read a command line."""
+    """Run a Postgres program; the password goes into its environment, because command lines are public."""
     program = _program(tool)
     url = database.engine.url
-    password = url.password or url.query.get("password")  # libpq takes it in both places
+    password = url.password or url.query.get("password")  # libpq accepts both
     environment = dict(os.environ) | ({"PGPASSWORD": str(password)} if password else {})
-    # A new URL, since `set(password=None)` leaves the password where it is.
+    # A new URL, because `set(password=None)` keeps the password.
     query = {name: value for name, value in url.query.items() if name != "password"}
     plain = sa.URL.create("postgresql", url.username, None, url.host, url.port, url.database, query)
     done = subprocess.run(

@@ -1,11 +1,10 @@
-"""Checkpoints that people uploaded: a row for each, and a file under the home."""
+"""Uploaded checkpoints: a database row and a file for each."""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class CheckpointRow:
-    """An uploaded checkpoint: the network that it is of, and the data set that it was trained on."""
+    """An uploaded checkpoint, its network, and the data set it was trained on."""
 
     id: str
     name: str
@@ -39,15 +38,13 @@ class CheckpointRow:
 
 
 class CheckpointTable:
-    """All uploaded checkpoints."""
-
-    def __init__(self, database: Database, storage: Home, store: FileStore) -> None:
+    def __init__(self, database: Database, home: Home, store: FileStore) -> None:
         self._database = database
-        self._storage = storage
+        self._home = home
         self._store = store
 
     def add(self, source: Path, *, name: str, model: dict[str, Any], dataset: str, sha256: str) -> CheckpointRow:
-        """Take over a file that was checked already; `source` must lie on the same disk as the home."""
+        """Move a checked file into the home; `source` must be on the same disk."""
         identifier = new_id()
         size = source.stat().st_size
         values = {
@@ -59,13 +56,13 @@ class CheckpointTable:
             "sha256": sha256,
             "created": time.time(),
         }
-        source.replace(self._storage.checkpoint(identifier))  # a file without a row is an orphan
+        source.replace(self._home.checkpoint(identifier))  # a file without a row is removed later, see cleanup
         self._store.push_checkpoint(identifier)
         with self._database.write(durable=True) as connection:
             return _row(connection.execute(checkpoints.insert().values(values).returning(checkpoints)).one())
 
     def list(self) -> list[CheckpointRow]:
-        """All of them, newest first."""
+        """All checkpoints, newest first."""
         with self._database.read() as connection:
             rows = connection.execute(sa.select(checkpoints).order_by(checkpoints.c.id.desc())).all()
         return [_row(row) for row in rows]
@@ -78,38 +75,35 @@ class CheckpointTable:
         return _row(row)
 
     def require(self, connection: sa.Connection, spec: Spec) -> None:
-        """The checkpoints that a spec names must be here."""
-        wanted = _named(spec.minima.values())
+        """Raise Unknown unless the checkpoints that a spec names exist."""
+        wanted = [minimum.checkpoint for minimum in spec.minima.values() if minimum.checkpoint is not None]
         known = set(connection.execute(sa.select(checkpoints.c.id).where(checkpoints.c.id.in_(wanted))).scalars())
         for name, minimum in spec.minima.items():
             if minimum.checkpoint is not None and minimum.checkpoint not in known:
-                raise Unknown(f"minima.{name}.checkpoint={minimum.checkpoint!r}: there is no such upload")
+                raise Unknown(f"minima.{name}.checkpoint={minimum.checkpoint!r}: this upload does not exist")
 
     def remove(self, identifier: str) -> None:
-        """Remove a checkpoint, unless an experiment that still runs is about it; experiments keep their own copy."""
+        """Remove a checkpoint, unless an active experiment uses it; experiments that ended have a copy."""
         self.get(identifier)
         with self._database.write(durable=True) as connection:
             active = sa.select(experiments.c.id, experiments.c.spec).where(
                 experiments.c.state.in_(ACTIVE), experiments.c.deleted.is_(False)
             )
             for row in connection.execute(active):
-                if identifier in _named(Spec.model_validate_json(row.spec).minima.values()):
-                    raise WrongState(f"checkpoint {identifier} is used by experiment {row.id}: cancel that one first")
+                minima = json.loads(row.spec)["minima"].values()
+                if any(minimum.get("checkpoint") == identifier for minimum in minima):
+                    raise WrongState(f"checkpoint {identifier} is used by experiment {row.id}: cancel it first")
             connection.execute(checkpoints.delete().where(checkpoints.c.id == identifier))
         self.discard(identifier)
 
     def discard(self, identifier: str) -> None:
-        """Remove the file everywhere; while the store cannot, it stays here, an orphan that is removed later."""
+        """Remove the file from the store and from here; if the store fails, cleanup tries again later."""
         try:
             self._store.remove_checkpoint(identifier)
         except StoreUnavailable as error:
-            log.warning("checkpoint %s stays in the store for some hours: %s", identifier, error)
+            log.warning("checkpoint %s stays in the store for now: %s", identifier, error)
         else:
-            self._storage.checkpoint(identifier).unlink(missing_ok=True)
-
-
-def _named(minima: Iterable[Any]) -> set[str]:
-    return {minimum.checkpoint for minimum in minima if minimum.checkpoint is not None}
+            self._home.checkpoint(identifier).unlink(missing_ok=True)
 
 
 def _row(row: Any) -> CheckpointRow:

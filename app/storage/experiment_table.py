@@ -1,4 +1,4 @@
-"""The catalogue of experiments: what was asked for, how far it is, and what came of it."""
+"""The table of experiments: spec, state, progress and verdict of each."""
 
 from __future__ import annotations
 
@@ -27,25 +27,23 @@ ACTIVE: tuple[ExperimentState, ...] = ("queued", "running")
 
 
 class Unknown(LookupError):
-    """There is nothing with this id."""
+    """Nothing has this id."""
 
 
 class WrongState(RuntimeError):
-    """What was asked for is not possible in the state in which the experiment is."""
+    """The experiment's state does not allow the request."""
 
 
 class KeyReused(RuntimeError):
-    """An idempotency key came again with another spec."""
+    """An idempotency key was sent again with another spec."""
 
 
 class BadCursor(ValueError):
-    """A cursor that this service did not give out."""
+    """The cursor is not one that this service returned."""
 
 
 @dataclass(frozen=True)
 class ExperimentRow:
-    """An experiment as the catalogue knows it."""
-
     id: str
     number: int
     name: str
@@ -63,31 +61,30 @@ class ExperimentRow:
     error: str | None
     verdict_kind: str | None
     sentence: str | None
-    cancelling: bool
 
 
 @dataclass(frozen=True)
 class Page:
-    """Some experiments, newest first; `after` continues where this page ends, None when it is the last."""
+    """Some experiments, newest first; pass `after` for the next page, None on the last one."""
 
     items: list[ExperimentRow]
     after: str | None
 
 
 def digest(spec: Spec) -> str:
-    """The same for the same spec, whatever the order of its fields."""
+    """A hash of the spec, independent of the order of its fields."""
     text = json.dumps(spec.to_json(), sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class ExperimentTable:
-    """All experiments; every change of state is one transaction together with the event that tells of it."""
+    """All experiments; each change of state and its event are one transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, connection: sa.Connection, spec: Spec, *, key: str | None, priority: int) -> ExperimentRow:
-        """Enter a new experiment. A key that is taken already violates a constraint."""
+        """Insert a new experiment. A key in use violates a constraint."""
         values = {
             "id": new_id(),
             "name": spec.name,
@@ -107,8 +104,8 @@ class ExperimentTable:
         append_events(connection, row.id, [("state", {"state": "queued", "run": 1})])
         return _row(row)
 
-    def known_by_key(self, connection: sa.Connection, key: str, spec: Spec) -> ExperimentRow | None:
-        """The experiment that was submitted with this key."""
+    def find_by_key(self, connection: sa.Connection, key: str, spec: Spec) -> ExperimentRow | None:
+        """The experiment submitted with this key; raises KeyReused if its spec differs."""
         row = connection.execute(sa.select(experiments).where(experiments.c.key == key)).one_or_none()
         if row is None:
             return None
@@ -120,11 +117,11 @@ class ExperimentTable:
         with self._database.read() as connection:
             return self.find(connection, experiment)
 
-    def find(self, connection: sa.Connection, experiment: str, *, change: bool = False) -> ExperimentRow:
-        """An experiment; with `change`, nobody else changes it until the end of the transaction."""
+    def find(self, connection: sa.Connection, experiment: str, *, for_update: bool = False) -> ExperimentRow:
+        """An experiment; `for_update` locks its row until the end of the transaction."""
         if is_id(experiment):
-            chosen = sa.select(experiments).where(experiments.c.id == experiment, experiments.c.deleted.is_(False))
-            row = connection.execute(chosen.with_for_update() if change else chosen).one_or_none()
+            query = sa.select(experiments).where(experiments.c.id == experiment, experiments.c.deleted.is_(False))
+            row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
             if row is not None:
                 return _row(row)
         raise Unknown(f"there is no experiment {experiment!r}")
@@ -137,33 +134,33 @@ class ExperimentTable:
         after: str | None = None,
         limit: int = 50,
     ) -> Page:
-        """Newest first; `search` is a part of a name."""
-        chosen = sa.select(experiments).where(experiments.c.deleted.is_(False))
+        """Newest first; `search` matches any part of a name."""
+        query = sa.select(experiments).where(experiments.c.deleted.is_(False))
         if state is not None:
-            chosen = chosen.where(experiments.c.state == state)
+            query = query.where(experiments.c.state == state)
         if search:
-            chosen = chosen.where(experiments.c.name.icontains(search, autoescape=True))
+            query = query.where(experiments.c.name.icontains(search, autoescape=True))
         if after is not None:
-            chosen = chosen.where(experiments.c.number < _read_cursor(after))
+            query = query.where(experiments.c.number < _read_cursor(after))
         with self._database.read() as connection:
-            rows = connection.execute(chosen.order_by(experiments.c.number.desc()).limit(limit + 1)).all()
+            rows = connection.execute(query.order_by(experiments.c.number.desc()).limit(limit + 1)).all()
         items = [_row(row) for row in rows[:limit]]
         return Page(items, _cursor(items[-1].number) if len(rows) > limit else None)
 
     def count(self) -> dict[ExperimentState, int]:
-        """How many experiments are in each state."""
-        chosen = sa.select(experiments.c.state, sa.func.count()).where(experiments.c.deleted.is_(False))
+        """The number of experiments in each state."""
+        query = sa.select(experiments.c.state, sa.func.count()).where(experiments.c.deleted.is_(False))
         with self._database.read() as connection:
-            found = {row[0]: int(row[1]) for row in connection.execute(chosen.group_by(experiments.c.state))}
+            found = {row[0]: int(row[1]) for row in connection.execute(query.group_by(experiments.c.state))}
         return {state: found.get(state, 0) for state in STATES}
 
     def active(self, connection: sa.Connection) -> Sequence[ExperimentRow]:
-        """Experiments that are queued or running, the oldest first."""
-        chosen = sa.select(experiments).where(experiments.c.deleted.is_(False), experiments.c.state.in_(ACTIVE))
-        return [_row(row) for row in connection.execute(chosen.order_by(experiments.c.number))]
+        """Queued and running experiments, oldest first."""
+        query = sa.select(experiments).where(experiments.c.deleted.is_(False), experiments.c.state.in_(ACTIVE))
+        return [_row(row) for row in connection.execute(query.order_by(experiments.c.number))]
 
     def claim(self, experiment: str, run: int, process: str) -> ExperimentRow | None:
-        """Make a process the conductor of a run; None when that run is over."""
+        """Make a process the orchestrator of a run; None if that run is over."""
         mine = (experiments.c.id == experiment, experiments.c.run == run, experiments.c.deleted.is_(False))
         with self._database.write() as connection:
             row = connection.execute(
@@ -175,16 +172,16 @@ class ExperimentTable:
         return None if row is None else _row(row)
 
     def is_orchestrated_by(self, experiment: str, run: int, process: str) -> tuple[bool, bool]:
-        """Whether a process still is the conductor of a run, and whether somebody wants the run to stop."""
-        chosen = sa.select(experiments.c.conductor, experiments.c.run, experiments.c.cancel, experiments.c.state)
+        """Whether a process is still the orchestrator of a run, and whether the run was cancelled."""
+        query = sa.select(experiments.c.conductor, experiments.c.run, experiments.c.cancel, experiments.c.state)
         with self._database.read() as connection:
-            row = connection.execute(chosen.where(experiments.c.id == experiment)).one_or_none()
+            row = connection.execute(query.where(experiments.c.id == experiment)).one_or_none()
         if row is None:
             return False, True
         return row.conductor == process and row.run == run and row.state in ACTIVE, bool(row.cancel)
 
     def cancel(self, connection: sa.Connection, experiment: str) -> None:
-        """Ask a run to stop. One that nobody conducts yet has stopped by this."""
+        """Cancel a run. One without an orchestrator ends at once."""
         row = connection.execute(sa.select(experiments).where(experiments.c.id == experiment)).one()
         if row.conductor is None:
             self.end(connection, experiment, "cancelled")
@@ -193,8 +190,8 @@ class ExperimentTable:
             notify_cancel(connection, experiment)
             append_events(connection, experiment, [("state", {"state": row.state, "run": row.run, "cancelling": True})])
 
-    def begin_again(self, connection: sa.Connection, experiment: str) -> ExperimentRow:
-        """The next run of an experiment."""
+    def start_next_run(self, connection: sa.Connection, experiment: str) -> ExperimentRow:
+        """Queue the next run of an experiment."""
         values = {"state": "queued", "stage": "queued", "finished": None, "error": None, "cancel": False}
         row = connection.execute(
             experiments.update()
@@ -206,21 +203,21 @@ class ExperimentTable:
         return _row(row)
 
     def mark_deleted(self, connection: sa.Connection, experiment: str) -> None:
-        """From now on nobody sees it; its key is free."""
+        """Hide an experiment, and free its key."""
         connection.execute(experiments.update().where(experiments.c.id == experiment).values(deleted=True, key=None))
 
     def request_cancel(self, experiment: str) -> None:
-        """Let workers stop what they do for an experiment."""
+        """Tell workers to stop the tasks of an experiment."""
         with self._database.write() as connection:
             connection.execute(experiments.update().where(experiments.c.id == experiment).values(cancel=True))
             notify_cancel(connection, experiment)
 
     def report(self, experiment: str, *, progress: float, stage: str, seconds_left: float | None) -> None:
-        """Tell how far an experiment is."""
-        told = {"progress": round(progress, 4), "stage": stage, "seconds_left": seconds_left}
+        """Record the progress of an experiment."""
+        values = {"progress": round(progress, 4), "stage": stage, "seconds_left": seconds_left}
         with self._database.write() as connection:
-            connection.execute(experiments.update().where(experiments.c.id == experiment).values(told))
-            append_events(connection, experiment, [("progress", told)])
+            connection.execute(experiments.update().where(experiments.c.id == experiment).values(values))
+            append_events(connection, experiment, [("progress", values)])
 
     def end(
         self,
@@ -231,7 +228,7 @@ class ExperimentTable:
         error: str | None = None,
         verdict: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write down how a run ended."""
+        """Record how a run ended."""
         now = time.time()
         values: dict[str, Any] = {
             "state": state,
@@ -242,20 +239,20 @@ class ExperimentTable:
             "cancel": False,
             "conductor": None,
         }
-        if state == "done":  # one that had nothing left to compute never saw a worker
+        if state == "done":  # a run with nothing left to compute never had a worker
             values |= {"progress": 1.0, "started": sa.func.coalesce(experiments.c.started, now)}
-        found: list[tuple[str, Mapping[str, Any]]] = []
+        events: list[tuple[str, Mapping[str, Any]]] = []
         if verdict is not None:
             values |= {"verdict_kind": verdict["kind"], "sentence": verdict["sentence"]}
-            found.append(("verdict", verdict))
+            events.append(("verdict", verdict))
         row = connection.execute(
             experiments.update().where(experiments.c.id == experiment).values(values).returning(experiments.c.run)
         ).one()
-        append_events(connection, experiment, [*found, ("state", {"state": state, "run": row.run, "error": error})])
+        append_events(connection, experiment, [*events, ("state", {"state": state, "run": row.run, "error": error})])
 
 
 def append_start_event(connection: sa.Connection, row: Any, stage: str) -> None:
-    """An experiment runs from the moment at which a worker begins the first of its tasks."""
+    """Mark an experiment as running when a worker begins its first task."""
     if row.state != "queued":
         return
     values = {"state": "running", "stage": stage, "started": row.started or time.time()}
@@ -274,19 +271,18 @@ def _row(row: Any) -> ExperimentRow:
         key=row.key,
         priority=row.priority,
         run=row.run,
-        created=_moment(row.created),
-        started=None if row.started is None else _moment(row.started),
-        finished=None if row.finished is None else _moment(row.finished),
+        created=_to_datetime(row.created),
+        started=None if row.started is None else _to_datetime(row.started),
+        finished=None if row.finished is None else _to_datetime(row.finished),
         progress=row.progress,
         seconds_left=row.seconds_left,
         error=row.error,
         verdict_kind=row.verdict_kind,
         sentence=row.sentence,
-        cancelling=row.cancel,
     )
 
 
-def _moment(seconds: float) -> datetime:
+def _to_datetime(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
@@ -299,6 +295,6 @@ def _read_cursor(text: str) -> int:
         content = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         content = b""
-    if len(content) != 8 or content[0] >= 0x80:  # more than a column can hold
-        raise BadCursor(f"after={text!r} is no cursor: use the one that the page before gave")
+    if len(content) != 8 or content[0] >= 0x80:  # larger than the column
+        raise BadCursor(f"after={text!r} is not a valid cursor: pass `next` from the previous page")
     return int.from_bytes(content)

@@ -1,11 +1,10 @@
-"""The store that hosts have in common: a folder that all of them mount, or objects that each one copies from and to.
+"""The files that all hosts of a service share: in a folder that all mount, or in an object store that each copies from.
 
-With a shared folder there is nothing to carry. With objects, every host has a copy of its own of what it works at, and
-the copies meet in the store:
+With an object store, each host has copies of the files it works on, and the store has:
 
     experiments/<id>/...             the folder of an experiment
     checkpoints/<id>.safetensors     an upload
-    identity                         which database they are of
+    identity                         which database the files belong to
 """
 
 from __future__ import annotations
@@ -15,166 +14,116 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from valleyscope.app.storage.home import IDENTITY, Home
 from valleyscope.app.storage.object_store import Object, ObjectStore, StoreUnavailable, is_plain
 from valleyscope.app.storage.sync_index import SyncedFile, SyncIndex
 
-Wanted = Callable[[str], bool]
-_ANSWER_SECONDS: Final = 5.0
-_PATIENCE_SECONDS: Final = 3.0
-"""Whoever asks for trouble with the store has an answer after so long: health checks wait for seconds only."""
+NameFilter = Callable[[str], bool]
+_CHECK_INTERVAL_SECONDS: Final = 5.0
+_CHECK_TIMEOUT_SECONDS: Final = 3.0
+"""`problem` answers within this time, because health checks wait only for seconds."""
 
 
-class FileStore(Protocol):
-    """Carries files between the hosts of a service. Everything may raise StoreTrouble, and can be tried again."""
+class FileStore:
+    """Files in the home, which all hosts mount: methods that copy files between hosts have nothing to do."""
+
+    remote = False
+    """Whether files are copied. If so, any method may raise StoreUnavailable, and can then be called again."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
 
     @property
-    def remote(self) -> bool:
-        """Whether files have to be carried at all."""
-        ...
-
-    @property
-    def place(self) -> str:
-        """Where the files are, for people."""
-        ...
+    def location(self) -> str:
+        """The setting that says where the files are, with its value."""
+        return f"home={str(self._home.path)!r}"
 
     def identity(self) -> str | None:
-        """The name that the files have in common with their database; None where they have none yet."""
-        ...
+        """The identity that the files share with their database; None before they have one."""
+        return self._home.identity()
 
-    def identify(self, name: str) -> None:
-        """Give them a name."""
-        ...
+    def write_identity(self, identity: str) -> None:
+        self._home.write_identity(identity)
 
-    def occupied(self) -> bool:
+    def has_files(self) -> bool:
         """Whether there are files of experiments or uploads."""
-        ...
+        return bool(self._home.stored_experiments() or self._home.stored_checkpoints())
 
-    def names(self, experiment: str) -> dict[str, int]:
-        """The files that the store has of an experiment, with their sizes."""
-        ...
+    def file_sizes(self, experiment: str) -> dict[str, int]:  # noqa: ARG002
+        """The size of each file that the store has of an experiment."""
+        return {}
 
-    def pull(self, experiment: str, wanted: Wanted) -> None:
-        """Copy files here that the store has in another form than was last seen here."""
-        ...
+    def pull(self, experiment: str, wanted: NameFilter) -> None:
+        """Copy files here that changed in the store since they were last synced."""
 
-    def push(self, experiment: str, wanted: Wanted) -> None:
-        """Copy files to the store that changed here, and remove there what was removed here."""
-        ...
+    def push(self, experiment: str, wanted: NameFilter) -> None:
+        """Copy files to the store that changed here, and remove from it what was removed here."""
 
     def fetch(self, experiment: str, name: str, *, age: float = 0.0) -> None:
-        """Pull one file, unless that was done `age` seconds ago or less."""
-        ...
+        """Pull one file, unless that was done less than `age` seconds ago."""
 
     def remove(self, experiment: str) -> None:
         """Remove all objects of an experiment."""
-        ...
 
     def push_checkpoint(self, identifier: str) -> None: ...
 
     def fetch_checkpoint(self, identifier: str) -> None:
-        """Copy an upload here, if it is not here already and the store has it."""
-        ...
+        """Copy an upload here, unless it is here already or the store does not have it."""
 
     def remove_checkpoint(self, identifier: str) -> None: ...
 
     def probe(self) -> None:
-        """Raise unless everything that is done with a store can be done."""
-        ...
+        """Raise unless files can be listed, read, written and removed."""
 
-    def trouble(self) -> str | None:
-        """What is wrong with the store at present; cheap enough to be asked often."""
-        ...
-
-
-def open_store(url: str | None, storage: Home) -> FileStore:
-    """The store of a service; raises BadStore where this installation cannot use it. Nothing is asked of it yet."""
-    return SharedFolder(storage) if url is None else ObjectStoreReplica(ObjectStore(url), storage)
-
-
-class SharedFolder:
-    """All hosts mount the home, so every file is everywhere already."""
-
-    remote = False
-
-    def __init__(self, storage: Home) -> None:
-        self._storage = storage
-
-    @property
-    def place(self) -> str:
-        return f"home={str(self._storage.home)!r}"
-
-    def identity(self) -> str | None:
-        return self._storage.identity()
-
-    def identify(self, name: str) -> None:
-        self._storage.identify(name)
-
-    def occupied(self) -> bool:
-        return bool(self._storage.stored_experiments() or self._storage.stored_checkpoints())
-
-    def names(self, experiment: str) -> dict[str, int]:  # noqa: ARG002
-        return {}
-
-    def pull(self, experiment: str, wanted: Wanted) -> None: ...
-
-    def push(self, experiment: str, wanted: Wanted) -> None: ...
-
-    def fetch(self, experiment: str, name: str, *, age: float = 0.0) -> None: ...
-
-    def remove(self, experiment: str) -> None: ...
-
-    def push_checkpoint(self, identifier: str) -> None: ...
-
-    def fetch_checkpoint(self, identifier: str) -> None: ...
-
-    def remove_checkpoint(self, identifier: str) -> None: ...
-
-    def probe(self) -> None: ...
-
-    def trouble(self) -> str | None:
+    def problem(self) -> str | None:
+        """What is wrong with the store now; cheap enough to be called often."""
         return None
 
 
-class ObjectStoreReplica:
-    """This host's copy of what is in a store of objects."""
+def open_store(url: str | None, home: Home) -> FileStore:
+    """The store of a service, without connecting to it; raises BadStore if this installation cannot use it."""
+    return FileStore(home) if url is None else ObjectStoreReplica(ObjectStore(url), home)
+
+
+class ObjectStoreReplica(FileStore):
+    """This host's copies of files in an object store."""
 
     remote = True
 
-    def __init__(self, objects: ObjectStore, storage: Home) -> None:
+    def __init__(self, objects: ObjectStore, home: Home) -> None:
+        super().__init__(home)
         self._objects = objects
-        self._storage = storage
         self._locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
         self._fetched: dict[tuple[str, str], float] = {}
-        self._asking = threading.Lock()
-        self._answered = threading.Event()
-        self._asked: float | None = None
-        self._answer: str | None = None
+        self._check_lock = threading.Lock()
+        self._checked = threading.Event()
+        self._check_started: float | None = None
+        self._problem: str | None = None
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         return f"store={self._objects.url!r}"
 
     def identity(self) -> str | None:
         found = self._objects.read(IDENTITY)
         return None if found is None else found.decode("ascii", "replace").strip() or None
 
-    def identify(self, name: str) -> None:
-        self._objects.write(IDENTITY, f"{name}\n".encode())
+    def write_identity(self, identity: str) -> None:
+        self._objects.write(IDENTITY, f"{identity}\n".encode())
 
-    def occupied(self) -> bool:
+    def has_files(self) -> bool:
         return any(self._objects.list(folder) for folder in ("checkpoints", "experiments"))
 
-    def names(self, experiment: str) -> dict[str, int]:
+    def file_sizes(self, experiment: str) -> dict[str, int]:
         return {name: found.size for name, found in self._objects.list(_folder(experiment)).items()}
 
-    def pull(self, experiment: str, wanted: Wanted) -> None:
+    def pull(self, experiment: str, wanted: NameFilter) -> None:
         with self._locks[experiment]:
             for name, found in self._objects.list(_folder(experiment)).items():
                 if wanted(name):
-                    self._take(experiment, name, found)
+                    self._download(experiment, name, found)
 
     def fetch(self, experiment: str, name: str, *, age: float = 0.0) -> None:
         key = (experiment, name)
@@ -183,27 +132,27 @@ class ObjectStoreReplica:
         with self._locks[experiment]:
             found = self._objects.find(_key(experiment, name))
             if found is not None:
-                self._take(experiment, name, found)
+                self._download(experiment, name, found)
         self._fetched[key] = time.monotonic()
 
-    def push(self, experiment: str, wanted: Wanted) -> None:
-        folder = self._storage.experiment(experiment)
+    def push(self, experiment: str, wanted: NameFilter) -> None:
+        folder = self._home.experiment(experiment)
         with self._locks[experiment]:
-            agreement = SyncIndex(folder)
-            known = agreement.read()
+            index = SyncIndex(folder)
+            entries = index.read()
             present = {name: path for name, path in _files(folder) if wanted(name)}
             for name, path in present.items():
                 try:
-                    agreed = known.get(name)
-                    if agreed is None or not agreed.is_of(path.stat()):
+                    synced = entries.get(name)
+                    if synced is None or not synced.matches(path.stat()):
                         state, stored = self._objects.put(_key(experiment, name), path)
-                        agreement.change({name: SyncedFile.of(state, stored.tag)})
+                        index.update({name: SyncedFile.of(state, stored.tag)})
                 except FileNotFoundError:
                     continue  # its task has just removed it
-            for name in known:
+            for name in entries:
                 if wanted(name) and not (folder / name).is_file():
                     self._objects.remove([_key(experiment, name)])
-                    agreement.change({name: None})
+                    index.update({name: None})
 
     def remove(self, experiment: str) -> None:
         with self._locks[experiment]:
@@ -212,10 +161,10 @@ class ObjectStoreReplica:
             self._fetched.pop(key, None)
 
     def push_checkpoint(self, identifier: str) -> None:
-        self._objects.put(_checkpoint(identifier), self._storage.checkpoint(identifier))
+        self._objects.put(_checkpoint(identifier), self._home.checkpoint(identifier))
 
     def fetch_checkpoint(self, identifier: str) -> None:
-        target = self._storage.checkpoint(identifier)
+        target = self._home.checkpoint(identifier)
         if not target.is_file():
             self._objects.get(_checkpoint(identifier), target)
 
@@ -225,42 +174,42 @@ class ObjectStoreReplica:
     def probe(self) -> None:
         self._objects.probe()
 
-    def trouble(self) -> str | None:
-        with self._asking:
+    def problem(self) -> str | None:
+        with self._check_lock:
             now = time.monotonic()
-            if self._asked is None or (self._answered.is_set() and now - self._asked > _ANSWER_SECONDS):
-                self._asked = now
-                self._answered.clear()
-                threading.Thread(target=self._ask, name="store", daemon=True).start()
-            waited = now - self._asked
-        if not self._answered.wait(max(0.0, _PATIENCE_SECONDS - waited)):
+            started = self._check_started
+            if started is None or (self._checked.is_set() and now - started > _CHECK_INTERVAL_SECONDS):
+                started = self._check_started = now
+                self._checked.clear()
+                threading.Thread(target=self._check, name="store", daemon=True).start()
+        if not self._checked.wait(max(0.0, _CHECK_TIMEOUT_SECONDS - (now - started))):
             return f"the store {self._objects.url} does not answer: check the network and AWS_ENDPOINT_URL"
-        return self._answer
+        return self._problem
 
-    def _ask(self) -> None:
+    def _check(self) -> None:
         try:
             self._objects.check()
-            self._answer = None
+            self._problem = None
         except StoreUnavailable as error:
-            self._answer = str(error)
+            self._problem = str(error)
         finally:
-            self._answered.set()
+            self._checked.set()
 
-    def _take(self, experiment: str, name: str, found: Object) -> None:
-        """Copy an object here, unless the file here is the same or was made from it."""
-        folder = self._storage.experiment(experiment)
-        agreement = SyncIndex(folder)
-        agreed = agreement.read().get(name)
-        if agreed is not None and agreed.tag == found.tag and (folder / name).is_file():
+    def _download(self, experiment: str, name: str, found: Object) -> None:
+        """Copy an object here, unless the local file is the same or was made from it."""
+        folder = self._home.experiment(experiment)
+        index = SyncIndex(folder)
+        synced = index.read().get(name)
+        if synced is not None and synced.tag == found.tag and (folder / name).is_file():
             return
-        taken = self._objects.get(_key(experiment, name), folder / name)
-        if taken is not None:
-            state, stored = taken
-            agreement.change({name: SyncedFile.of(state, stored.tag)})
+        downloaded = self._objects.get(_key(experiment, name), folder / name)
+        if downloaded is not None:
+            state, stored = downloaded
+            index.update({name: SyncedFile.of(state, stored.tag)})
 
 
 def _files(folder: Path) -> list[tuple[str, Path]]:
-    """The files of a folder by their names in the store; what is hidden is on its way, or ours."""
+    """The files of a folder by their names in the store, without hidden and temporary ones."""
     found = []
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -275,7 +224,7 @@ def _folder(experiment: str) -> str:
 
 def _key(experiment: str, name: str) -> str:
     if not is_plain(name):
-        raise ValueError(f"{name!r} is no name of a file of ours")
+        raise ValueError(f"{name!r} is not a valid file name")
     return f"{_folder(experiment)}/{name}"
 
 

@@ -1,4 +1,4 @@
-"""Where the service keeps files: one folder an experiment, one file an upload, all named by our identifiers."""
+"""The home folder of a service: one folder per experiment, one file per uploaded checkpoint, named by their ids."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ _PROBE_BYTES = 64 * 1024
 
 
 class Home:
-    """Folders under the home of a service."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
     def prepare(self) -> None:
-        """Make the folders, and remove what an interrupted deletion left."""
+        """Create the folders, and finish interrupted deletions."""
         for folder in (self._experiments, self._checkpoints, self._trash):
             folder.mkdir(parents=True, exist_ok=True)
         for leftover in self._trash.iterdir():
@@ -33,40 +31,40 @@ class Home:
 
     def probe(self) -> None:
         """Raise OSError unless files can be written."""
-        with tempfile.TemporaryFile(dir=self.home) as file:
+        with tempfile.TemporaryFile(dir=self.path) as file:
             file.write(bytes(_PROBE_BYTES))
             file.flush()
 
     def identity(self) -> str | None:
-        """The name that this home has in common with its database; None where it has none."""
+        """The identity that this home shares with its database; None before it has one."""
         try:
-            return (self.home / IDENTITY).read_text(encoding="ascii", errors="replace").strip() or None
+            return (self.path / IDENTITY).read_text(encoding="ascii", errors="replace").strip() or None
         except FileNotFoundError:
             return None
 
-    def identify(self, name: str) -> None:
-        with write_atomically(self.home / IDENTITY) as file:
-            file.write(f"{name}\n".encode())
+    def write_identity(self, identity: str) -> None:
+        with write_atomically(self.path / IDENTITY) as file:
+            file.write(f"{identity}\n".encode())
 
     def probe_work(self, *, spare: int = 0) -> None:
-        """Raise OSError unless a worker can write its files; a disk with less than `spare` bytes free counts as full.
+        """Raise OSError unless a worker can write its files.
 
-        On a small disk a twentieth of it is enough.
+        A disk with less than `spare` bytes free counts as full; on a small disk a twentieth of it is enough.
         """
         self._experiments.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=self._experiments) as file:
             file.write(bytes(_PROBE_BYTES))
             file.flush()
-            os.fsync(file.fileno())  # a server of files may say only now that it has no room
-        room = shutil.disk_usage(self._experiments)
-        if room.free < min(spare, room.total // 20):
+            os.fsync(file.fileno())  # a network file system may report a full disk only now
+        usage = shutil.disk_usage(self._experiments)
+        if usage.free < min(spare, usage.total // 20):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     @staticmethod
     def checked(identifier: str) -> str:
-        """The identifier itself; anything else is refused before it becomes part of a path."""
+        """The id itself; raises ValueError for anything else, before it becomes part of a path."""
         if not is_id(identifier):
-            raise ValueError(f"{identifier!r} is no identifier of ours")
+            raise ValueError(f"{identifier!r} is not a valid id")
         return identifier
 
     def experiment(self, identifier: str) -> Path:
@@ -82,20 +80,19 @@ class Home:
         return {path.stem for path in self._checkpoints.glob("*.safetensors")}
 
     def remove_experiment(self, identifier: str) -> None:
-        """Remove an experiment's folder: out of sight at once, then file by file."""
+        """Move an experiment's folder to the trash, then delete it."""
         self._trash.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):  # it never was, or somebody else removes it
-            doomed = self.experiment(identifier).rename(self._trash / f"{identifier}-{secrets.token_hex(4)}")
-            shutil.rmtree(doomed)
+        with suppress(FileNotFoundError):  # it never existed, or another process removes it
+            shutil.rmtree(self.experiment(identifier).rename(self._trash / f"{identifier}-{secrets.token_hex(4)}"))
 
     @property
     def _experiments(self) -> Path:
-        return self.home / "experiments"
+        return self.path / "experiments"
 
     @property
     def _checkpoints(self) -> Path:
-        return self.home / "checkpoints"
+        return self.path / "checkpoints"
 
     @property
     def _trash(self) -> Path:
-        return self.home / "trash"
+        return self.path / "trash"

@@ -1,7 +1,7 @@
-"""The identity of a service: a random name that its database and its files both have.
+"""The identity of a service: a random name that its database and its files share.
 
-Files are removed when the database does not know them, and a worker's results are looked for where the API looks. So
-a database and a home (or a store, where there is one) that do not belong together are noticed before anything happens.
+Files that the database does not know are removed, and workers write results where the API reads them. So a database and
+a home (or a store) that do not belong together must be detected before anything else happens.
 """
 
 from __future__ import annotations
@@ -22,96 +22,97 @@ from valleyscope.app.storage.tables import checkpoints, experiments, identity
 
 log = logging.getLogger(__name__)
 
-_ANSWER_SECONDS: Final = 1.0
-_REMOTE_ANSWER_SECONDS: Final = 5.0
+_CHECK_SECONDS: Final = 1.0
+_REMOTE_CHECK_SECONDS: Final = 5.0
 _REMEDY: Final = (
-    "set VALLEY_DATABASE and {setting} to those that belong together (is it mounted?), or restore the backup; "
-    "`valley serve --adopt-home` joins these two as they are (docs/operations.md)"
+    "set VALLEY_DATABASE and {setting} to a pair that belongs together (is it mounted?), or restore a backup; "
+    "`valley serve --adopt-home` links these two as they are (docs/operations.md)"
 )
 
 
 class WrongHome(StoreUnavailable):
-    """Files that are not those of the database; the right ones may appear later, as a volume that is mounted."""
+    """The files belong to another database; the right ones may appear later, when a volume is mounted."""
 
 
 class HomeIdentity:
-    """Compares the name in a database with the one beside the files."""
+    """Compares the identity in the database with the one beside the files."""
 
     def __init__(self, database: Database, store: FileStore) -> None:
         self._database = database
         self._store = store
-        self._settled: str | None = None
-        self._asking = threading.Lock()
-        self._asked = -_REMOTE_ANSWER_SECONDS
-        self._answer: str | None = None
+        self._established: str | None = None
+        self._check_lock = threading.Lock()
+        self._last_check = -_REMOTE_CHECK_SECONDS
+        self._problem: str | None = None
 
     def establish(self, *, adopt: bool = False) -> None:
-        """Give both a name where neither has one; raises WrongHome where they are not known to belong together.
+        """Give both an identity if neither has one; raises WrongHome unless they belong together.
 
-        For the API alone, inside `database.alone`, when the tables are there. `adopt` takes the files for those of this
-        database, whatever they were before; whoever else used them is refused from then on.
+        Only the API calls this, inside `database.exclusive`, after the migrations. `adopt` links the files to this
+        database, whatever they belonged to before; the other database is then refused.
         """
         known, confirmed = self._known()
         found = self._store.identity()
         if not adopt:
-            self._check_no_unknown_weights(known, confirmed, found)
+            self._check_match(known, confirmed, found)
         elif found is None or found != known:
-            log.warning("%s belongs to this database from now on", self._store.place)
+            log.warning("%s is now linked to this database", self._store.location)
         if known is None:
             known = secrets.token_hex(16)
             with self._database.write(durable=True) as connection:
                 connection.execute(identity.insert().values(id=known, confirmed=False))
         if found != known:
-            self._store.identify(known)
+            self._store.write_identity(known)
         if not confirmed:
             with self._database.write(durable=True) as connection:
                 connection.execute(identity.update().values(confirmed=True))
-        self._settled = known
+        self._established = known
 
-    def establish_late(self) -> None:
-        """Settle it now, where the store could not be reached before."""
-        if self._settled is None:
+    def establish_if_missing(self) -> None:
+        """Establish the identity if the store could not be reached at the start."""
+        if self._established is None:
             with self._database.exclusive("start"):
                 self.establish()
 
-    def look(self) -> None:
-        """Raise WrongHome where an API would not start; nothing is changed, and the tables need not be there."""
-        self._check_no_unknown_weights(*self._known(), self._store.identity())
+    def check_startable(self) -> None:
+        """Raise WrongHome if the API would not start. Changes nothing, and works before the migrations."""
+        self._check_match(*self._known(), self._store.identity())
 
     def check(self) -> None:
-        """Raise WrongHome unless the files are those of the database; nothing is changed."""
-        known = self._settled or self._known()[0]
+        """Raise WrongHome unless the files belong to the database. Changes nothing."""
+        known = self._established or self._known()[0]
         if known is None:
-            raise WrongHome("the database has no identity yet: it gets one when the API (`valley serve`) starts on it")
+            raise WrongHome("the database has no identity yet: start the API (`valley serve`) on it first")
         found = self._store.identity()
         if found != known:
-            raise WrongHome(self._words("is of another database" if found else "is not the one of this database"))
+            reason = "belongs to another database" if found else "does not belong to this database"
+            raise WrongHome(self._message(reason))
 
-    def trouble(self) -> str | None:
-        """What is wrong at present; cheap enough to be asked often."""
-        with self._asking:
-            pause = _REMOTE_ANSWER_SECONDS if self._store.remote else _ANSWER_SECONDS
-            if time.monotonic() - self._asked > pause:
-                before, self._answer = self._answer, None
+    def problem(self) -> str | None:
+        """What is wrong now; cheap enough to be called often."""
+        with self._check_lock:
+            interval = _REMOTE_CHECK_SECONDS if self._store.remote else _CHECK_SECONDS
+            if time.monotonic() - self._last_check > interval:
+                before, self._problem = self._problem, None
                 try:
                     self.check()
                 except WrongHome as error:
-                    self._answer = str(error)
+                    self._problem = str(error)
                 except (OSError, SQLAlchemyError):
-                    pass  # told of by those who look after disk, store and database
-                if self._answer is not None and self._answer != before:
-                    log.error("%s", self._answer)
-                self._asked = time.monotonic()
-            return self._answer
+                    pass  # reported by the checks of disk, store and database
+                if self._problem is not None and self._problem != before:
+                    log.error("%s", self._problem)
+                self._last_check = time.monotonic()
+            return self._problem
 
-    def _check_no_unknown_weights(self, known: str | None, confirmed: bool, found: str | None) -> None:
+    def _check_match(self, known: str | None, confirmed: bool, found: str | None) -> None:
         if found is not None:
             if found != known:
-                raise WrongHome(self._words("is of another database"))
+                raise WrongHome(self._message("belongs to another database"))
         elif known is not None and confirmed:
-            raise WrongHome(self._words("is not the one of this database"))
-        elif known is None and self._database_is_empty() and self._store.occupied():
-            raise WrongHome(self._words("has experiments or uploads, and this database knows none"))
+            raise WrongHome(self._message("does not belong to this database"))
+        elif known is None and self._database_is_empty() and self._store.has_files():
+            raise WrongHome(self._message("has experiments or uploads, and this database is empty"))
 
     def _known(self) -> tuple[str | None, bool]:
         with self._database.read() as connection:
@@ -125,6 +126,6 @@ class HomeIdentity:
             there = [table for table in (experiments, checkpoints) if sa.inspect(connection).has_table(table.name)]
             return not any(connection.execute(sa.select(table.c.id).limit(1)).first() for table in there)
 
-    def _words(self, what: str) -> str:
+    def _message(self, problem: str) -> str:
         setting = "VALLEY_STORE" if self._store.remote else "VALLEY_HOME"
-        return f"{self._store.place} {what}: {_REMEDY.format(setting=setting)}"
+        return f"{self._store.location} {problem}: {_REMEDY.format(setting=setting)}"

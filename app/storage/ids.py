@@ -1,4 +1,4 @@
-"""Identifiers of ours: sortable by time of birth, and safe as names of folders."""
+"""Ids: sortable by creation time, and safe as folder names."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _last = 0
 
 
 def new_id() -> str:
-    """Sixteen hexadecimal digits: milliseconds since 1970, then chance.
+    """Sixteen hexadecimal digits: milliseconds since 1970, then random bits.
 
-    The time never goes back within a process, also when somebody sets the clock.
+    Within a process the time never goes back, even when the clock is set.
     """
     global _last
     with _lock:
@@ -24,5 +24,5 @@ def new_id() -> str:
 
 
 def is_id(text: str) -> bool:
-    """Whether a text could be one of our identifiers; anything else never reaches a path or a query."""
+    """Whether a text has the form of an id; anything else must not reach a path or a query."""
     return _PATTERN.fullmatch(text) is not None

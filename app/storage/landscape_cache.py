@@ -1,4 +1,4 @@
-"""Landscapes of experiments as the API reads them: opened once a snapshot, shared by all who ask, never locked."""
+"""Cache of opened landscapes and of response bodies made from them, for the API."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE
 from valleyscope.landscape.storage.landscape_file import Landscape
 
-_KEPT = 8
-_KEPT_BYTES = 64 * 2**20
-_COMPRESSION = 4
+_MAX_LANDSCAPES = 8
+_MAX_BODY_BYTES = 64 * 2**20
+_GZIP_LEVEL = 4
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One state of landscape.h5; `tag` is another one for every other state."""
+    """One state of landscape.h5; each state has another `tag`."""
 
     tag: str
     landscape: Landscape
@@ -28,7 +28,7 @@ class Snapshot:
 
 @dataclass
 class Body:
-    """The bytes of an answer, compressed at most once."""
+    """The bytes of a response, compressed at most once."""
 
     plain: bytes
     _zipped: bytes | None = field(default=None, repr=False)
@@ -36,7 +36,7 @@ class Body:
     @property
     def zipped(self) -> bytes:
         if self._zipped is None:
-            self._zipped = gzip.compress(self.plain, _COMPRESSION, mtime=0)
+            self._zipped = gzip.compress(self.plain, _GZIP_LEVEL, mtime=0)
         return self._zipped
 
     @property
@@ -45,7 +45,7 @@ class Body:
 
 
 class LandscapeCache:
-    """Keeps the landscapes that were read last, and the answers that were made from them."""
+    """Keeps the landscapes read last, and the response bodies made from them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -54,7 +54,7 @@ class LandscapeCache:
 
     @staticmethod
     def tag(directory: Path) -> str | None:
-        """The tag of the present snapshot; None where there is none yet."""
+        """The tag of the current snapshot; None before the first one."""
         try:
             found = (directory / LANDSCAPE).stat()
         except FileNotFoundError:
@@ -62,7 +62,7 @@ class LandscapeCache:
         return _tag(found)
 
     def open(self, directory: Path) -> Snapshot | None:
-        """The present snapshot; raises what Landscape.open raises."""
+        """The current snapshot; raises what Landscape.open raises."""
         tag = self.tag(directory)
         with self._lock:
             known = self._opened.get(directory)
@@ -71,15 +71,15 @@ class LandscapeCache:
                 return known
         if tag is None:
             return None
-        # Where the writer replaces the file between the two calls, what is read is newer than its tag. That is
-        # harmless: the tag is never again that of the present file, so nobody is told that this is still new.
+        # If the writer replaces the file between the two calls, the content is newer than its tag. That is harmless:
+        # the old tag never matches the current file again.
         try:
             return self._keep(directory, Snapshot(tag, Landscape.open(directory / LANDSCAPE)))
         except FileNotFoundError:
             return None
 
     def body(self, key: tuple[str, ...], make: Callable[[], bytes]) -> Body:
-        """The bytes of an answer that depends on a snapshot; `key` has the snapshot's tag in it."""
+        """The bytes of a response made from a snapshot; `key` includes the snapshot's tag."""
         with self._lock:
             known = self._bodies.get(key)
             if known is not None:
@@ -89,7 +89,7 @@ class LandscapeCache:
         with self._lock:
             self._bodies[key] = body
             total = sum(kept.size for kept in self._bodies.values())
-            while total > _KEPT_BYTES and len(self._bodies) > 1:
+            while total > _MAX_BODY_BYTES and len(self._bodies) > 1:
                 total -= self._bodies.popitem(last=False)[1].size
         return body
 
@@ -97,7 +97,7 @@ class LandscapeCache:
         with self._lock:
             self._opened[directory] = snapshot
             self._opened.move_to_end(directory)
-            while len(self._opened) > _KEPT:
+            while len(self._opened) > _MAX_LANDSCAPES:
                 self._opened.popitem(last=False)
         return snapshot
 

@@ -1,6 +1,6 @@
-"""What a local folder and the store agree on: for each file, which state of it is which object.
+"""Which state of each local file equals which object of the store.
 
-It is kept in the folder, so that it goes with the files that it is about. Where it is lost, files travel once more.
+The index is a file in the folder that it describes. If it is lost, files are transferred once more.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOCK: Final = ".store.lock"
 
 @dataclass(frozen=True)
 class SyncedFile:
-    """One state of a local file, and the tag of the object that is the same."""
+    """One state of a local file, and the tag of the equal object."""
 
     size: int
     time: int
@@ -32,13 +32,13 @@ class SyncedFile:
     def of(cls, state: os.stat_result, tag: str) -> SyncedFile:
         return cls(state.st_size, state.st_mtime_ns, state.st_ino, tag)
 
-    def is_of(self, state: os.stat_result) -> bool:
-        """Whether a local file is still as it was."""
+    def matches(self, state: os.stat_result) -> bool:
+        """Whether the local file is unchanged."""
         return (self.size, self.time, self.inode) == (state.st_size, state.st_mtime_ns, state.st_ino)
 
 
 class SyncIndex:
-    """All files of one folder. Processes that share the folder share it."""
+    """The index of one folder, shared by the processes that use the folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -50,18 +50,15 @@ class SyncIndex:
         except (OSError, ValueError, TypeError, AttributeError):
             return {}
 
-    def change(self, changes: Mapping[str, SyncedFile | None]) -> None:
-        """Enter what is agreed now; None for files that both sides no longer have."""
-        if not changes:
-            return
+    def update(self, changes: Mapping[str, SyncedFile | None]) -> None:
+        """Record synced files; None for files that were removed on both sides."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / _LOCK).open("w", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            known = self.read() | dict(changes)
-            kept = {
+            entries = {
                 name: [entry.size, entry.time, entry.inode, entry.tag]
-                for name, entry in known.items()
+                for name, entry in (self.read() | dict(changes)).items()
                 if entry is not None
             }
             with write_atomically(self._folder / _FILE) as file:
-                file.write(json.dumps(kept).encode())
+                file.write(json.dumps(entries).encode())

@@ -85,5 +85,5 @@ class WorkerSelfTest:
         try:
             self._storage.probe_work(spare=self._spare)
         except OSError as error:
-            return f"home={str(self._storage.home)!r} cannot be written ({error.strerror or error})"
+            return f"home={str(self._storage.path)!r} cannot be written ({error.strerror or error})"
         return None

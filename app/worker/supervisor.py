@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from valleyscope.app.secret_files import without
+from valleyscope.app.secret_files import without_settings
 from valleyscope.app.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ class WorkerSupervisor:
         # Through the environment, not as options: a database's address may have a password in it, and everyone on a
         # machine can read the options of a process. The key of the API is none of a worker's business.
         # Nor does a worker of ours need a heartbeat: this process looks after it.
-        environment = without(os.environ, ("api_key", "database", "database_password", "heartbeat", "store"))
+        environment = without_settings(os.environ, ("api_key", "database", "database_password", "heartbeat", "store"))
         environment |= {"VALLEY_HOME": str(self._settings.home), "VALLEY_DATABASE": self._settings.database}
         environment |= {"VALLEY_LOG_LEVEL": self._settings.log_level, "VALLEY_LOG_FORMAT": self._settings.log_format}
         if self._settings.store is not None:

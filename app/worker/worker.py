@@ -31,12 +31,12 @@ from valleyscope.app.jobs.reaper import UnstartedJobs
 from valleyscope.app.jobs.task_table import TaskTable
 from valleyscope.app.settings import Settings
 from valleyscope.app.shutdown import exit_after, exit_despite_threads
+from valleyscope.app.storage.cleanup import remove_unused_copies
 from valleyscope.app.storage.database import Database, Stopped
 from valleyscope.app.storage.file_store import open_store
 from valleyscope.app.storage.home import Home
 from valleyscope.app.storage.home_identity import HomeIdentity
 from valleyscope.app.storage.migrations import migrate
-from valleyscope.app.storage.tidying import remove_unused_copies
 from valleyscope.app.tasks.failures import FULL, WorkerFault, disk_fault
 from valleyscope.app.worker.cancel_watch import CancelWatch
 from valleyscope.app.worker.child_runner import ChildDied, ChildRunner, Interrupted, TaskFailed

@@ -1,4 +1,4 @@
-"""A service of real processes for tests: an API process without HTTP, and workers. Any of them can be killed."""
+"""A service of real processes for tests, an API process without HTTP and workers, that tests can kill."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ TINY: dict[str, Any] = {
     "points": 5,
     "verdict": {"resamples": 100},
 }
-"""An experiment of every stage, over in a second or two."""
+"""An experiment with every stage that takes a second or two."""
 
 LONG: dict[str, Any] = TINY | {
     "name": "long",
     "model": {"name": "tests.app.plugins:slow", "seconds": 0.01},
     "minima": {"sgd": {"epochs": 600}, "altsdp": {"optimizer": "altsdp", "target": 0.3, "epochs": 600}},
 }
-"""One whose training takes minutes, most of them asleep: it is still under way when a slow machine comes to look."""
+"""An experiment that trains for minutes, mostly asleep, so it still runs when a slow test checks it."""
 
-_HOUSE = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[2]
 _SETTINGS = (
     "import sys; from valleyscope.app.settings import Settings; "
     "s = Settings.load(home=sys.argv[1], database=sys.argv[2])"
@@ -54,15 +54,15 @@ _API = f"{_SETTINGS}; from tests.app.cluster import serve; serve(s)"
 
 
 def serve(settings: Any) -> None:
-    """The API process: a started service that takes calls as lines of JSON and answers in the same way."""
+    """The API process: a started service that receives calls and answers as lines of JSON."""
     from valleyscope.app.api.service import Service
 
-    def leave(*_: object) -> None:
+    def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     service = Service(settings)
     service.start()
-    signal.signal(signal.SIGTERM, leave)
+    signal.signal(signal.SIGTERM, interrupt)
     print(json.dumps("ready"), flush=True)
     try:
         for line in sys.stdin:
@@ -140,7 +140,7 @@ class Cluster:
             return worker_rows(connection)
 
     def wait(self, experiment: str, *states: str, timeout: float = 240.0) -> ExperimentRow:
-        """Until the experiment is in one of these states; fails early where it ended in another."""
+        """Wait until the experiment is in one of these states; fail early if it ended in another."""
         ends = {"done", "failed", "cancelled", *states}
 
         def arrived() -> ExperimentRow | None:
@@ -172,10 +172,10 @@ class Cluster:
 
     def kill_everything(self) -> None:
         processes = [*self.workers, *([self.api] if self.api else [])]
-        doomed = [process.pid for process in processes]
+        pids = [process.pid for process in processes]
         for worker in self.workers:
-            doomed += self.children(worker)
-        for pid in doomed:
+            pids += self.children(worker)
+        for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         for process in processes:
@@ -184,7 +184,7 @@ class Cluster:
         self.api = None
 
     def stop(self) -> None:
-        """End everything in the orderly way."""
+        """Shut everything down with SIGTERM."""
         processes = [*self.workers, *([self.api] if self.api else [])]
         for process in processes:
             process.terminate()
@@ -203,4 +203,4 @@ class Cluster:
 
     def _start(self, script: str, **pipes: Any) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", f"{self.preamble}; {script}", str(self.home), self.url]
-        return subprocess.Popen(command, cwd=_HOUSE, text=True, **pipes)
+        return subprocess.Popen(command, cwd=_ROOT, text=True, **pipes)

@@ -1,4 +1,4 @@
-"""Runs that several tests look at are made once."""
+"""Runs and servers that several tests share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["bare", "database", "finished"]
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of the small experiment after an undisturbed `valley run`."""
+    """The directory of the small experiment after `valley run`."""
     base = tmp_path_factory.mktemp("finished")
     done = run("run", write_spec(base / "spec.json"), "--out", base / "out")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -32,7 +32,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server without workers: what is submitted stays in the queue."""
+    """A server without workers: submissions stay in the queue."""
     with serving(tmp_path_factory.mktemp("bare") / "home", environment={"VALLEY_MAX_QUEUE": "5000"}) as server:
         yield server
 
@@ -46,7 +46,7 @@ def lively(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def done(lively: Server) -> str:
-    """An experiment that the lively server has brought to its end."""
+    """A finished experiment of the lively server."""
     row = lively.wait(lively.submit())
     assert row["state"] == "done", row["error"]
     return str(row["id"])

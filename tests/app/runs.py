@@ -1,4 +1,4 @@
-"""A small experiment that has every kind of task, and what two runs of it must have in common."""
+"""A small experiment with every kind of task, and the comparison of two runs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def run_alone(base: Path, spec: dict[str, Any]) -> Path:
 
 
 def assert_same_results(a: Path, b: Path) -> None:
-    """Weights, surfaces, paths and verdict of two directories are equal to the bit; times may differ."""
+    """Weights, surfaces, paths and verdict are bit-equal; times may differ."""
     one, two = Landscape.open(a / "landscape.h5"), Landscape.open(b / "landscape.h5")
     assert list(one.minima) == list(two.minima)
     for name in one.minima:

@@ -1,4 +1,4 @@
-"""Real servers for tests: `valley serve` as a process of its own, on a free port of this machine."""
+"""Real servers for tests: `valley serve` in a process, on a free port."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.landscape import cases
 from valleyscope.landscape.storage.landscape_file import Landscape
 
 FINAL = ("done", "failed", "cancelled")
-_PATIENCE = 90.0  # a server gives itself thirty seconds to end
+_STOP_SECONDS = 90.0  # a server has 30 s for its shutdown
 TINY: dict[str, Any] = {
     "name": "tiny",
     "training": {"epochs": 2, "batch_size": 64},
@@ -29,11 +29,11 @@ TINY: dict[str, Any] = {
     "points": 5,
     "verdict": {"resamples": 100},
 }
-"""All kinds of tasks in a second or two, on the network that needs no model_info."""
+"""All kinds of tasks in a second or two, on the network that is not inspected first."""
 
 
 class Server:
-    """A running server: its address, its home, and what it wrote."""
+    """A running server: its URL, its home and its log."""
 
     def __init__(self, process: subprocess.Popen[str], home: Path, errors: Path) -> None:
         self.process = process
@@ -46,7 +46,7 @@ class Server:
             raise AssertionError(f"the server did not start: {line}{self.log}")
         self.url = line.split()[-1]
         threading.Thread(target=process.stdout.read, daemon=True).start()
-        self.client = httpx.Client(base_url=self.url, timeout=150)  # longer than the server itself waits for torch
+        self.client = httpx.Client(base_url=self.url, timeout=150)  # longer than the server waits for torch
 
     @property
     def log(self) -> str:
@@ -57,7 +57,7 @@ class Server:
         self.client.close()
         self.process.send_signal(number)
         try:
-            return self.process.wait(_PATIENCE)
+            return self.process.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise AssertionError(f"the server does not end: {self.log}") from None
@@ -68,7 +68,7 @@ class Server:
         return str(response.json()["id"])
 
     def wait(self, id: str, *states: str, timeout: float = 240.0) -> dict[str, Any]:
-        """Until an experiment is in one of the states, by default in one of those in which it has ended."""
+        """Wait until an experiment is in one of the states, by default until it ends."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             row: dict[str, Any] = self.client.get(f"/api/experiments/{id}").json()
@@ -79,14 +79,14 @@ class Server:
         raise AssertionError(f"{id} is {row['state']} after {timeout} s; the server's log: {self.log[-3000:]}")
 
     def still(self, spec: Mapping[str, Any] | None = None, **changes: Any) -> str:
-        """An experiment that nobody works at any more, so that a test may put files into its directory."""
+        """A cancelled experiment, so a test may put files into its directory."""
         id = self.submit(spec, **changes)
         assert self.client.post(f"/api/experiments/{id}/cancel").status_code == 202
         self.wait(id)
         return id
 
     def charted(self, landscape: Landscape | None = None) -> str:
-        """An experiment with the landscape whose answers are known."""
+        """An experiment with a landscape of known values."""
         landscape = landscape or cases.landscape(21)
         spec = {
             "name": "charted",
@@ -113,7 +113,7 @@ def serving(
     environment: Mapping[str, str] | None = None,
     prefix: Sequence[str] = (),
 ) -> Iterator[Server]:
-    """A server on a free port, ended when the block is left; `prefix` is a command that runs it."""
+    """A server on a free port, stopped at the end of the block; `prefix` is a command that runs it."""
     command = [
         sys.executable,
         "-m",
@@ -142,7 +142,7 @@ def serving(
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
             try:
-                process.wait(_PATIENCE)
+                process.wait(_STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

@@ -78,7 +78,7 @@ def test_without_a_gpu_each_core_gets_a_worker(monkeypatch: pytest.MonkeyPatch, 
     assert 0 < memory.used < memory.total
 
 
-def test_a_driver_that_fails_has_no_gpu(cards: Path) -> None:
+def test_without_an_answer_from_the_driver_there_is_no_gpu(cards: Path) -> None:
     cards.write_text("#!/bin/sh\necho 'NVIDIA-SMI has failed' ; exit 9\n")
     assert gpus() == []
     with pytest.raises(BadSettings, match=r"device is 'cuda:0'; GPUs .* show here: none"):
@@ -86,12 +86,12 @@ def test_a_driver_that_fails_has_no_gpu(cards: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["gpu", "cuda", "cuda:x", "cpu:0", "cuda:0;rm", ""])
-def test_a_device_that_is_none_is_refused_by_name(name: str) -> None:
+def test_an_unknown_device_is_refused_by_name(name: str) -> None:
     with pytest.raises(BadSettings, match="device is"):
         checked_device(name)
 
 
-def test_a_worker_on_a_missing_gpu_says_so_and_ends(tmp_path: Path) -> None:
+def test_a_worker_on_a_missing_gpu_reports_it_and_ends(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "valleyscope.app.cli", "worker", "--device", "cuda:5", "--home", str(tmp_path)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert ended.returncode != 0
@@ -99,7 +99,7 @@ def test_a_worker_on_a_missing_gpu_says_so_and_ends(tmp_path: Path) -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_the_child_sees_its_own_gpu_only_and_does_not_fall_back_to_the_processor(tmp_path: Path) -> None:
+def test_the_child_sees_only_its_gpu_and_does_not_fall_back_to_the_cpu(tmp_path: Path) -> None:
     assert environment_of("cpu") == {"CUDA_VISIBLE_DEVICES": ""}
     assert environment_of("cuda:2")["CUDA_VISIBLE_DEVICES"] == "2"
     spec = small_spec()
@@ -116,7 +116,7 @@ def test_the_child_sees_its_own_gpu_only_and_does_not_fall_back_to_the_processor
     assert "was given cuda:99" in answer.message
 
 
-def test_a_gpu_that_torch_cannot_find_is_no_silent_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_that_torch_cannot_find_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch_device, "_wanted", "cuda:1")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(NoDevice, match=r"was given cuda:1, but torch .* finds no GPU"):
@@ -137,7 +137,7 @@ def test_tf32_is_off_unless_asked_for() -> None:
     assert load_recipe(DEMO).precision == "float32"
 
 
-def test_blocks_shrink_until_they_fit_and_then_it_is_said() -> None:
+def test_blocks_shrink_until_they_fit_and_this_is_logged() -> None:
     tried: list[int | None] = []
 
     def attempt(block: int | None) -> str:
@@ -171,7 +171,7 @@ def test_blocks_shrink_until_they_fit_and_then_it_is_said() -> None:
         (ValueError("CUDA error: out of memory"), False),
     ],
 )
-def test_full_memory_is_recognised_however_it_is_told(error: Exception, full: bool) -> None:
+def test_every_out_of_memory_error_is_recognised(error: Exception, full: bool) -> None:
     assert is_memory_full(error) is full
 
 

@@ -1,4 +1,4 @@
-"""Logs are one JSON object a line, whoever writes them."""
+"""Logs are one JSON object per line, from every process."""
 
 from __future__ import annotations
 

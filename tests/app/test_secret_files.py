@@ -1,4 +1,4 @@
-"""Settings from files: what VALLEY_*_FILE names is read, refused by name, and never shown."""
+"""Settings from files: VALLEY_*_FILE is read, errors name it, and its content is never shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from valleyscope.app.commands.client import Client
-from valleyscope.app.secret_files import without
+from valleyscope.app.secret_files import without_settings
 from valleyscope.app.settings import BadSettings, Settings
 
 
@@ -37,7 +37,7 @@ def test_a_key_is_read_from_its_file_without_the_end_of_the_line(tmp_path: Path)
     assert all("hush" not in value for _, value in found.shown())
 
 
-def test_any_setting_may_lie_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_setting_may_come_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "port").write_text("1234")
     (tmp_path / "home").write_text(str(tmp_path / "elsewhere"))
     (tmp_path / "elsewhere").mkdir()
@@ -67,7 +67,7 @@ def test_a_file_without_a_value_is_refused_by_name(tmp_path: Path, key: Path, co
     assert "kkk" not in str(refused.value)
 
 
-def test_a_file_that_is_not_there_is_refused_by_name(tmp_path: Path, key: Path) -> None:
+def test_a_missing_file_is_refused_by_name(tmp_path: Path, key: Path) -> None:
     key.unlink()
     with pytest.raises(BadSettings, match=r"VALLEY_API_KEY_FILE=.*No such file"):
         Settings.load(home=tmp_path)
@@ -82,7 +82,7 @@ def test_the_password_of_the_database_comes_from_its_file(tmp_path: Path, monkey
     assert all("same" not in value for _, value in found.shown())
     for address in ("postgresql://valley:other@db:5432/valley", "postgresql://valley@db/valley?password=other"):
         monkeypatch.setenv("VALLEY_DATABASE", address)
-        with pytest.raises(BadSettings, match="has a password already") as refused:
+        with pytest.raises(BadSettings, match="already has a password") as refused:
             Settings.load(home=tmp_path)
         assert "other" not in str(refused.value)
 
@@ -99,10 +99,10 @@ def test_the_client_sends_the_key_of_the_file() -> None:
 
 def test_workers_of_a_server_get_neither_form_of_a_secret() -> None:
     given = {"VALLEY_API_KEY": "a", "VALLEY_API_KEY_FILE": "b", "VALLEY_PORT": "1", "PATH": "p"}
-    assert without(given, ["api_key"]) == {"VALLEY_PORT": "1", "PATH": "p"}
+    assert without_settings(given, ["api_key"]) == {"VALLEY_PORT": "1", "PATH": "p"}
 
 
-def test_a_refusal_of_the_command_line_does_not_repeat_the_secret(tmp_path: Path, key: Path) -> None:
+def test_an_error_of_the_command_line_does_not_repeat_the_secret(tmp_path: Path, key: Path) -> None:
     key.write_text("hush\x07hush")
     done = subprocess.run(
         [sys.executable, "-m", "valleyscope.app.cli", "health"],

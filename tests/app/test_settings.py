@@ -1,4 +1,4 @@
-"""Settings: options before environment before files, each refusal by name, and no secret shown."""
+"""Settings: options before environment before files; errors name the setting and show no secret."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_home_of_the_environment_has_the_files(tmp_path: Path, monkeypatch: 
     assert Settings.load().database == f"sqlite:///{tmp_path}/valley.db"
 
 
-def test_without_anything_the_home_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_default_home_is_the_users_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert Settings.load().home == default_home() == tmp_path / "valleyscope"
 
@@ -122,7 +122,7 @@ BAD_ADDRESSES = [
 
 @pytest.mark.parametrize("address", BAD_ADDRESSES)
 @pytest.mark.parametrize("password", [None, "sesame"])
-def test_an_address_of_no_database_is_refused_and_not_repeated(
+def test_an_invalid_database_url_is_refused_and_not_repeated(
     tmp_path: Path, address: str, password: str | None
 ) -> None:
     with pytest.raises(BadSettings, match=r"VALLEY_DATABASE.*sqlite:///FILE.*postgresql://") as refused:
@@ -130,7 +130,7 @@ def test_an_address_of_no_database_is_refused_and_not_repeated(
     assert "same" not in str(refused.value)
 
 
-def test_an_address_of_no_database_is_one_line_for_people(tmp_path: Path) -> None:
+def test_an_invalid_database_url_is_one_line(tmp_path: Path) -> None:
     done = doctor(tmp_path, database="foo")
     assert done.returncode == 2
     assert done.stderr.startswith("valley: setting database (VALLEY_DATABASE)")
@@ -138,13 +138,11 @@ def test_an_address_of_no_database_is_one_line_for_people(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("address", ["postgresql://db/valley", "postgres://u@db/v", "sqlite:////srv/a?b", "sqlite://"])
-def test_an_address_of_a_database_stays_as_it_is(tmp_path: Path, address: str) -> None:
+def test_a_valid_database_url_is_unchanged(tmp_path: Path, address: str) -> None:
     assert Settings.load(home=tmp_path, database=address).database == address
 
 
-def test_a_run_in_the_terminal_has_workers_also_where_a_server_has_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_valley_run_has_workers_even_if_the_server_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "valley.toml").write_text("workers = 0\n")
     monkeypatch.setenv("VALLEY_HOME", str(tmp_path))
     given = []

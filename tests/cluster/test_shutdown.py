@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster.deployment import Deployment, Process
 from tests.cluster.postgres import Postgres
-from valleyscope.app.shutdown import LEAVE_SECONDS
+from valleyscope.app.shutdown import SHUTDOWN_SECONDS
 
 SPEC: dict[str, Any] = {
     "name": "departure",
@@ -23,9 +23,9 @@ SPEC: dict[str, Any] = {
 }
 _AWAY_SECONDS = 20.0
 """Long enough for every round that a process makes to have met the outage, and for the pauses of DBOS to have grown."""
-_IN_TIME = LEAVE_SECONDS
+_IN_TIME = SHUTDOWN_SECONDS
 """Then a process ends itself wherever it is; whoever leaves in good order has left before."""
-_AT_LAST = LEAVE_SECONDS + 15.0
+_AT_LAST = SHUTDOWN_SECONDS + 15.0
 """For whoever waits for an answer that never comes; deployments give the API 45 s, and a worker 60 s."""
 
 

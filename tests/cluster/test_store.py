@@ -162,11 +162,11 @@ def test_no_log_has_a_secret_in_it(hosts: Hosts, survived: str) -> None:
 
 
 def test_trouble_is_told_with_its_remedy_and_without_secrets(s3: S3) -> None:
-    with pytest.raises(StoreUnavailable, match="does not exist: make its bucket"):
+    with pytest.raises(StoreUnavailable, match="does not exist: create its bucket"):
         ObjectStore("s3://no-such-bucket/x").probe()
     s3.demand_credentials(True)
     try:
-        with pytest.raises(StoreUnavailable, match=r"refuses these credentials .*AWS_ACCESS_KEY_ID") as refused:
+        with pytest.raises(StoreUnavailable, match=r"does not allow these credentials .*AWS_ACCESS_KEY_ID") as refused:
             ObjectStore(f"s3://{BUCKET}/x").probe()
     finally:
         s3.demand_credentials(False)

@@ -17,7 +17,7 @@ from tests.cluster.s3 import BUCKET, S3
 from tests.waiting import until
 from valleyscope.app.commands.health import check_health
 from valleyscope.app.settings import Settings
-from valleyscope.app.shutdown import LEAVE_SECONDS
+from valleyscope.app.shutdown import SHUTDOWN_SECONDS
 from valleyscope.app.storage import s3_timeouts
 from valleyscope.app.storage.file_store import ObjectStoreReplica
 from valleyscope.app.storage.home import Home
@@ -59,14 +59,14 @@ def test_every_call_ends_and_says_that_the_store_cannot_be_reached(
 
 def test_trouble_is_known_within_seconds_and_gone_with_its_cause(s3: S3, tmp_path: Path) -> None:
     replica = ObjectStoreReplica(ObjectStore(STORE), Home(tmp_path))
-    until(lambda: replica.trouble() is None)  # a busy machine may have no answer in the seconds that are waited for it
+    until(lambda: replica.problem() is None)  # a busy machine may have no answer in the seconds that are waited for it
     with s3.gate.mute():
         replica._asked = None
         for _ in range(2):
             began = time.monotonic()
-            assert "does not answer" in str(replica.trouble())
+            assert "does not answer" in str(replica.problem())
             assert time.monotonic() - began < s3_timeouts.REQUEST_SECONDS, "as long as a single request may take"
-    until(lambda: replica.trouble() is None)
+    until(lambda: replica.problem() is None)
 
 
 def test_a_service_tells_of_a_silent_store_and_leaves_it_behind(s3: S3, tmp_path: Path) -> None:
@@ -103,8 +103,8 @@ def test_a_service_tells_of_a_silent_store_and_leaves_it_behind(s3: S3, tmp_path
                 check_health(settings, "api")
             began = time.monotonic()
             worker.send_signal(signal.SIGTERM)
-            assert worker.wait(LEAVE_SECONDS + 60) == 0
-            assert time.monotonic() - began < LEAVE_SECONDS
+            assert worker.wait(SHUTDOWN_SECONDS + 60) == 0
+            assert time.monotonic() - began < SHUTDOWN_SECONDS
             assert server.client.get(f"/api/experiments/{id}").json()["state"] == "running"
             assert server.stop() == 0
             assert "Traceback" not in server.log

@@ -10,8 +10,7 @@ from fastapi import APIRouter
 from valleyscope.app.api.dependencies import State
 from valleyscope.app.api.openapi import problems
 from valleyscope.app.api.schemas import Architecture, Architectures, DataSource, DataSources, Recipe, Recipes
-from valleyscope.app.experiments.cost import split_sizes
-from valleyscope.app.experiments.estimate import estimate
+from valleyscope.app.experiments.cost import estimate, split_sizes
 from valleyscope.app.experiments.recipes import DEMO, describe_recipe, load_recipe, recipe_names
 from valleyscope.training.models import describe_models
 from valleyscope.training.sources import SOURCES, data_root

@@ -15,7 +15,7 @@ from valleyscope.app.api.openapi import LOCATION, links, problems
 from valleyscope.app.api.problems import Problem, invalid
 from valleyscope.app.api.schemas import Checkpoint, Checkpoints, UploadQuery
 from valleyscope.app.api.upload_stream import refused, stream_upload
-from valleyscope.app.storage.safetensors_check import FOLDER, BadUpload, StreamedSafetensors
+from valleyscope.app.storage.safetensors_check import UPLOAD_FOLDER, BadUpload, StreamedSafetensors
 
 router = APIRouter(tags=["checkpoints"])
 
@@ -73,7 +73,7 @@ async def upload(
         kept = await run_in_threadpool(app_state.service.checkpoints)
         if len(kept) >= app_state.settings.max_uploads:
             raise Problem(429, "too-many-uploads", f"{len(kept)} checkpoints are kept already: delete some first")
-        arriving = StreamedSafetensors(app_state.settings.home / FOLDER, app_state.settings.max_upload)
+        arriving = StreamedSafetensors(app_state.settings.home / UPLOAD_FOLDER, app_state.settings.max_upload)
         try:
             fields = await stream_upload(request, arriving)
             given = {"model": model, "dataset": dataset, "name": name} | fields

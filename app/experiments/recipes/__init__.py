@@ -1,4 +1,4 @@
-"""Specs that ship with the project, and how a user changes one."""
+"""Specs that ship with the project, and overrides of their fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import yaml
 from valleyscope.app.experiments.spec import BadSpec, Spec, parse_spec
 
 DEMO = "digits"
-# Fields of which one rules out the others: an override of one drops the recipe's.
+# Fields that exclude each other: an override of one removes the recipe's others.
 _ALTERNATIVES = (("c", "target"), ("through", "around", "trajectory"))
 
 
@@ -22,19 +22,19 @@ def recipe_names() -> list[str]:
 
 
 def load_recipe(name: str, overrides: Mapping[str, Any] | None = None) -> Spec:
-    """A recipe by name, with some of its fields replaced."""
+    """A recipe by name, with overrides applied."""
     return parse_spec(recipe_values(name, overrides), source=f"recipe {name}")
 
 
 def recipe_values(name: str, overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The plain values of a recipe, with some of them replaced; not validated."""
+    """The plain values of a recipe with overrides applied, not validated."""
     return merge(_values(name), overrides or {})
 
 
 def merge(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace fields by those of the same path in `overrides`; null removes one, so that its default holds.
+    """Replace fields by those of the same path in `overrides`; null removes a field, so its default applies.
 
-    A model or schedule of another name replaces the old one with all its options.
+    A model or schedule with another name replaces the old one and all its options.
 
     >>> merge({"seed": 0, "model": {"name": "cnn", "hidden": 8}}, {"seed": 3, "model": {"hidden": 9}})
     {'seed': 3, 'model': {'name': 'cnn', 'hidden': 9}}
@@ -49,7 +49,7 @@ def merge(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, 
         before = merged.get(field)
         if value is None:
             merged.pop(field, None)
-        elif isinstance(value, Mapping) and isinstance(before, Mapping) and not _another(before, value):
+        elif isinstance(value, Mapping) and isinstance(before, Mapping) and not _replaces(before, value):
             merged[field] = merge(before, value)
         else:
             merged[field] = value
@@ -63,8 +63,8 @@ def describe_recipe(name: str) -> str:
     return " ".join(line.lstrip("# ") for line in head)
 
 
-def _another(before: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
-    """Whether an override is a thing of another kind, so that the options of the old one mean nothing to it."""
+def _replaces(before: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
+    """Whether an override is of another kind, so the old options do not apply."""
     return "checkpoint" in value or any(
         isinstance(value.get(tag), str) and value[tag] != before.get(tag) for tag in ("name", "kind")
     )

@@ -191,7 +191,7 @@ BAD = {
     "a header of 8 exabytes": (file_of(b"{}", length=2**63), "safetensors"),
     "a header of 1 GiB": (file_of(b"{}", length=2**30), "safetensors"),
     "a header that is no JSON": (file_of(b"{" + b" " * 100), "not JSON"),
-    "a header that is a list": (file_of(b"[]      "), "no JSON object"),
+    "a header that is a list": (file_of(b"[]      "), "not a JSON object"),
     "a deep header": (file_of(b"[" * 100_000), "not JSON"),
     "a name twice": (file_of(b'{"a": 1, "a": 2}'), "not JSON"),
     "metadata that is no text": (file_of({"__metadata__": {"a": [1]}}), "__metadata__"),

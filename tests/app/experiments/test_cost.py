@@ -1,4 +1,4 @@
-"""The estimate: by the stated rule, quick whatever is asked, and exact where it claims to be."""
+"""The cost estimate follows the stated rule and is fast; the reach of a threshold is exact."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from hypothesis import strategies as st
 
 from tests.waiting import until
 from valleyscope.app.api.submission_limits import SubmissionLimits, TooExpensive
-from valleyscope.app.experiments.estimate import CORE, GPU, Work, accumulated, estimate
+from valleyscope.app.experiments.cost import CORE, GPU, Work, estimate
 from valleyscope.app.experiments.json_subprocess import JsonSubprocess, SubprocessFailed
 from valleyscope.app.experiments.model_info import BadModel, ModelInfo, ModelInfoCache
 from valleyscope.app.experiments.recipes import load_recipe
 from valleyscope.app.experiments.spec import Model, Spec, parse_spec
+from valleyscope.app.experiments.threshold_reach import accumulated
 from valleyscope.app.settings import Settings
 from valleyscope.training.settings import Training
 from valleyscope.training.thresholds import Mode
 
-DRAWING = "valleyscope.app.experiments.model_inspector"
+INSPECTOR = "valleyscope.app.experiments.model_inspector"
 SCHEDULES: list[dict[str, Any]] = [
     {"kind": "constant"},
     {"kind": "halving", "every": 3},
@@ -48,7 +49,7 @@ def test_the_sum_over_epochs_is_the_sum_over_steps(
     assert accumulated(run, steps, 1e-3) == pytest.approx(run.reach(steps), rel=1e-9)
 
 
-def test_a_long_run_of_small_steps_is_estimated_at_once() -> None:
+def test_the_reach_of_a_long_run_is_computed_quickly() -> None:
     run = Training(optimizer="altsdp", epochs=2000, c=1e-6, mu=0.51)
     start = time.process_time()
     assert math.isfinite(accumulated(run, 60_000, 1e-6))
@@ -83,7 +84,7 @@ def test_the_cost_is_what_the_rule_says() -> None:
     )
 
 
-def test_statistics_of_the_population_cost_a_pass_over_the_training_set() -> None:
+def test_population_statistics_cost_a_pass_over_the_training_set() -> None:
     spec = load_recipe("resnet56-cifar10")
     frozen = Spec.model_validate(spec.to_json() | {"batch_norm": "running"})
     surfaces = [estimate(found).stages["surfaces"].multiply_adds for found in (spec, frozen)]
@@ -96,55 +97,60 @@ def test_a_checkpoint_costs_no_training() -> None:
     assert estimate(given_).gpu_hours < estimate(trained).gpu_hours
 
 
-def test_blueprints_are_drawn_once_and_agree_with_the_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_is_inspected_once_and_its_info_agrees_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     model_info_cache = ModelInfoCache(None, 1_000_000)
-    drawn = model_info_cache.draw(Model(name="cnn"), "digits")
-    assert (drawn.parameters, drawn.multiply_adds) == (22_602, 100_608)
-    assert drawn.tensors["conv1.weight"] == ((16, 1, 3, 3), "F32")
-    norms = drawn.norms[("filter", True)]
+    info = model_info_cache.inspect(Model(name="cnn"), "digits")
+    assert (info.parameters, info.multiply_adds) == (22_602, 100_608)
+    assert info.tensors["conv1.weight"] == ((16, 1, 3, 3), "F32")
+    norms = info.norms[("filter", True)]
     assert 0.3 < norms.smallest <= norms.median < 1
-    with monkeypatch.context() as silence:
-        silence.setattr(JsonSubprocess, "request", lambda *_: pytest.fail("what is drawn already is asked for again"))
-        assert model_info_cache.draw(Model(name="cnn"), "digits") is drawn
-    with pytest.raises(BadModel, match="1,000,000 are allowed"):
-        model_info_cache.draw(Model(name="mlp", hidden=[10_000, 10_000]), "digits")
+    with monkeypatch.context() as patched:
+        patched.setattr(JsonSubprocess, "request", lambda *_: pytest.fail("a cached network is inspected again"))
+        assert model_info_cache.inspect(Model(name="cnn"), "digits") is info
+    with pytest.raises(BadModel, match=r"VALLEY_MAX_PARAMETERS\) is 1,000,000"):
+        model_info_cache.inspect(Model(name="mlp", hidden=[10_000, 10_000]), "digits")
     model_info_cache.close()
 
 
-def test_an_operators_own_network_may_look_at_values() -> None:
+def test_a_custom_network_may_depend_on_values() -> None:
     model_info_cache = ModelInfoCache(None, 10**6)
-    drawn = model_info_cache.draw(Model(name="tests.app.plugins:choosy"), "digits")
-    assert (drawn.parameters, drawn.multiply_adds) == (650, 640)
+    info = model_info_cache.inspect(Model(name="tests.app.plugins:choosy"), "digits")
+    assert (info.parameters, info.multiply_adds) == (650, 640)
     model_info_cache.close()
 
 
-def test_one_process_answers_all_questions_and_is_replaced_when_it_dies() -> None:
-    clerk = JsonSubprocess(DRAWING)
-    question = {"model": {"name": "mlp", "hidden": [3]}, "dataset": "digits", "data_root": None, "largest": 10**6}
+def test_one_subprocess_answers_all_requests_and_is_replaced_when_it_dies() -> None:
+    inspector = JsonSubprocess(INSPECTOR)
+    request = {
+        "model": {"name": "mlp", "hidden": [3]},
+        "dataset": "digits",
+        "data_root": None,
+        "max_parameters": 10**6,
+    }
     try:
-        clerk.prepare()
-        first = clerk.pid
-        assert clerk.request(question, 120)["parameters"] == 64 * 3 + 3 + 3 * 10 + 10
-        assert "hidden" in clerk.request({**question, "model": {"name": "mlp", "hidden": "x"}}, 120)["error"]
-        assert clerk.pid == first
+        inspector.prepare()
+        first = inspector.pid
+        assert inspector.request(request, 120)["parameters"] == 64 * 3 + 3 + 3 * 10 + 10
+        assert "hidden" in inspector.request({**request, "model": {"name": "mlp", "hidden": "x"}}, 120)["error"]
+        assert inspector.pid == first
         assert first is not None
         os.kill(first, signal.SIGSTOP)
-        with pytest.raises(SubprocessFailed, match="takes more than"):
-            clerk.request(question, 0.1)
-        assert clerk.pid is None
-        assert clerk.request(question, 120)["parameters"] == 235
+        with pytest.raises(SubprocessFailed, match="no answer after"):
+            inspector.request(request, 0.1)
+        assert inspector.pid is None
+        assert inspector.request(request, 120)["parameters"] == 235
     finally:
-        clerk.close()
-    assert clerk.pid is None
+        inspector.close()
+    assert inspector.pid is None
 
 
-def test_a_process_without_questions_gives_its_memory_back() -> None:
-    clerk = JsonSubprocess(DRAWING, rest_seconds=0.1)
-    clerk.prepare()
-    until(lambda: clerk.pid is None)
+def test_an_idle_subprocess_ends() -> None:
+    inspector = JsonSubprocess(INSPECTOR, idle_seconds=0.1)
+    inspector.prepare()
+    until(lambda: inspector.pid is None)
 
 
-def test_admission_refuses_what_costs_too_much_unless_forced() -> None:
+def test_an_expensive_spec_is_refused_unless_forced() -> None:
     limits = Settings.load(max_gpu_hours=1.0)
     submission_limits = SubmissionLimits(limits, ModelInfoCache(None, 10**9), lambda _: None)
     spec = load_recipe("vgg16-cifar10-c5e-7-mu51")

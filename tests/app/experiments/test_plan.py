@@ -1,4 +1,4 @@
-"""The plan of an experiment: complete, ordered, and known in one place."""
+"""The plan of an experiment is complete and ordered."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_coarse_tiles_of_all_planes_come_before_fine_ones() -> None:
     assert sum(len(tile.rows) for tile in first) == 81
 
 
-def test_the_verdict_waits_for_all_that_it_is_drawn_from() -> None:
+def test_the_verdict_waits_for_all_its_inputs() -> None:
     spec = parse_spec({"minima": {"a": {}, "b": {}, "c": {}}, "planes": {}})
     verdict = plan(spec)[-1]
     assert verdict.kind is Kind.VERDICT

@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from valleyscope.app.experiments.cost import split_sizes
-from valleyscope.app.experiments.estimate import estimate
+from valleyscope.app.experiments.cost import estimate, split_sizes
 from valleyscope.app.experiments.recipes import describe_recipe, load_recipe, merge, recipe_names
 from valleyscope.app.experiments.spec import BadSpec, Minimum
 from valleyscope.training.schedules import Halving, Milestones, Piecewise
@@ -45,7 +44,7 @@ def reach(name: str) -> float:
     return settings.reach(steps_an_epoch(train, settings.batch_size))
 
 
-def test_the_shelf_has_the_demo_and_every_experiment_of_the_paper() -> None:
+def test_there_are_recipes_for_the_demo_and_every_experiment_of_the_paper() -> None:
     expected = {"digits", *MNIST, *VGG, "wrn28x10-cifar10", *TABLES, "resnet56-cifar10-large"}
     assert set(recipe_names()) == expected
 

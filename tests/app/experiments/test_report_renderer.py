@@ -1,4 +1,4 @@
-"""Reports are written by a process of their own, which may die or meet a bad disk."""
+"""Reports are rendered by a subprocess, which may die or meet a disk error."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def landscape(tmp_path: Path) -> Path:
     return tmp_path / "landscape.h5"
 
 
-def test_a_printed_report_is_that_of_the_library(renderer: ReportRenderer, landscape: Path, tmp_path: Path) -> None:
-    render_in_process(landscape, tmp_path / "here.html")
+def test_a_rendered_report_is_that_of_the_library(renderer: ReportRenderer, landscape: Path, tmp_path: Path) -> None:
+    render_in_process(landscape, tmp_path / "library.html")
     for name in ("first.html", "second.html"):
         renderer.render(landscape, tmp_path / name)
-        assert (tmp_path / name).read_bytes() == (tmp_path / "here.html").read_bytes()
+        assert (tmp_path / name).read_bytes() == (tmp_path / "library.html").read_bytes()
 
 
-def test_a_press_that_dies_is_replaced_and_nothing_is_lost(
+def test_a_renderer_that_dies_is_replaced_and_nothing_is_lost(
     renderer: ReportRenderer, landscape: Path, tmp_path: Path
 ) -> None:
     renderer.render(landscape, tmp_path / "first.html")
@@ -47,15 +47,13 @@ def test_a_press_that_dies_is_replaced_and_nothing_is_lost(
     assert renderer._subprocess.pid not in (None, process)
 
 
-def test_what_the_disk_refuses_is_an_error_of_the_disk(
-    renderer: ReportRenderer, landscape: Path, tmp_path: Path
-) -> None:
+def test_a_disk_error_is_raised_as_oserror(renderer: ReportRenderer, landscape: Path, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="nowhere") as refused:
         renderer.render(landscape, tmp_path / "nowhere" / "report.html")
     assert refused.value.errno == errno.ENOENT
 
 
-def test_a_landscape_that_cannot_be_read_is_told(renderer: ReportRenderer, tmp_path: Path) -> None:
-    (tmp_path / "landscape.h5").write_bytes(b"nothing of the kind")
+def test_an_unreadable_landscape_is_an_error(renderer: ReportRenderer, tmp_path: Path) -> None:
+    (tmp_path / "landscape.h5").write_bytes(b"not a landscape")
     with pytest.raises((ValueError, OSError), match=r"landscape|report"):
         renderer.render(tmp_path / "landscape.h5", tmp_path / "report.html")

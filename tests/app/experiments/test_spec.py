@@ -14,18 +14,18 @@ from valleyscope.app.experiments.spec import BadSpec, parse_spec, read_spec
 TWO: dict[str, Any] = {"minima": {"sgd": {}, "altsdp": {"optimizer": "altsdp", "c": 1e-4}}}
 
 
-def test_a_spec_survives_the_way_to_json_and_back() -> None:
+def test_a_spec_survives_a_round_trip_through_json() -> None:
     for name in recipe_names():
         spec = load_recipe(name)
         assert parse_spec(json.loads(json.dumps(spec.to_json()))) == spec
 
 
-def test_every_recipe_says_what_it_is() -> None:
+def test_every_recipe_has_a_description() -> None:
     assert DEMO in recipe_names()
     assert all(len(describe_recipe(name)) > 20 for name in recipe_names())
 
 
-def test_a_minimum_takes_what_it_does_not_say_from_training_and_seed() -> None:
+def test_a_minimum_inherits_from_training_and_seed() -> None:
     spec = parse_spec(
         {
             "seed": 7,

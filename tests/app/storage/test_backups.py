@@ -1,4 +1,4 @@
-"""`valley backup` while everything runs, `valley restore` elsewhere: what was done is there, what ran goes on."""
+"""`valley backup` while everything runs, then `valley restore` elsewhere: results are there, and runs continue."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SLOW = TINY | {
     "curves": {},
     "planes": {"valley": {"through": ["sgd", "other", "third"], "resolution": 3}},
 }
-"""One that is slow to train, and has little to do after that."""
+"""An experiment that trains slowly and has little to do afterwards."""
 
 
 def valley(*arguments: object) -> str:
@@ -49,7 +49,7 @@ def valley(*arguments: object) -> str:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.drill)])
-def test_a_service_that_is_restored_elsewhere_goes_on_where_the_backup_was_taken(tmp_path: Path, kind: str) -> None:
+def test_a_restored_service_continues_from_the_backup(tmp_path: Path, kind: str) -> None:
     marker = tmp_path / "marker"
     marker.touch()
     model = {"name": "tests.app.plugins:held", "marker": str(marker)}
@@ -75,7 +75,7 @@ def test_a_service_that_is_restored_elsewhere_goes_on_where_the_backup_was_taken
         after.close()
 
 
-def test_what_postgres_knows_comes_back(tmp_path: Path) -> None:
+def test_a_postgres_database_is_restored(tmp_path: Path) -> None:
     first, second = postgres_url(), postgres_url()
     database = Database(first)
     with database.exclusive("start"):
@@ -128,7 +128,7 @@ def test_nothing_is_overwritten(settings: Settings, tmp_path: Path) -> None:
         restore(used, tmp_path / "copy")
 
 
-def test_what_is_no_backup_is_named(settings: Settings, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_backup_is_refused_by_name(settings: Settings, tmp_path: Path) -> None:
     with pytest.raises(BadBackup, match=r"has no backup\.json"):
         restore(settings, tmp_path)
     back_up(settings, tmp_path / "copy")
@@ -163,7 +163,7 @@ def test_a_missing_tool_and_a_wrong_password_are_named_without_the_password(
 def test_a_restore_that_fails_leaves_nothing_and_can_be_tried_again(settings: Settings, tmp_path: Path) -> None:
     """Neither an occupied database nor a damaged copy of one fills the home."""
     home = Home(settings.home)
-    home.identify("mine")
+    home.write_identity("mine")
     back_up(settings, tmp_path / "copy")
     empty = tmp_path / "new"
     with pytest.raises(BadBackup, match="empty database"):
@@ -187,21 +187,21 @@ def test_a_wrong_password_is_one_line_and_copies_nothing(settings: Settings, tmp
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"database": "postgresql"}))
     address = sa.make_url(postgres_url()).set(username="stranger", password="sesame")
     new = Settings.load(home=tmp_path / "new", database=address.render_as_string(hide_password=False))
-    with pytest.raises(BadBackup, match=r"the restore failed, the database refuses: .*stranger") as refused:
+    with pytest.raises(BadBackup, match=r"the restore failed, database error: .*stranger") as refused:
         restore(new, tmp_path / "copy")
     assert "\n" not in str(refused.value)
     assert "sesame" not in str(refused.value)
     assert not new.home.exists()
 
 
-def test_a_backup_that_fails_is_one_line_and_leaves_no_part(
+def test_a_failed_backup_is_one_line_and_leaves_no_files(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "somewhere")
 
-    with monkeypatch.context() as trouble:
-        trouble.setattr(shutil, "copy2", full)
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "copy2", full)
         with pytest.raises(BadBackup, match="the backup failed: No space left on device: somewhere"):
             back_up(settings, tmp_path / "backups" / "copy")
     assert list((tmp_path / "backups").iterdir()) == []
@@ -210,7 +210,7 @@ def test_a_backup_that_fails_is_one_line_and_leaves_no_part(
         back_up(settings, tmp_path / "file" / "copy")
 
 
-def test_settings_that_are_there_stay(settings: Settings, tmp_path: Path) -> None:
+def test_an_existing_settings_file_stays(settings: Settings, tmp_path: Path) -> None:
     back_up(settings, tmp_path / "copy")
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "valley.toml").write_text("port = 2\n")

@@ -1,4 +1,4 @@
-"""Transactions: what a read costs, and what it sees."""
+"""Reads and transactions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def single() -> Iterator[Database]:
     found.close()
 
 
-def test_postgres_plans_a_statement_that_is_often_read_with_once(single: Database) -> None:
+def test_postgres_plans_a_repeated_query_once(single: Database) -> None:
     for _ in range(10):
         with single.read() as connection:
             process_ids(connection, "worker")
@@ -34,7 +34,7 @@ def test_postgres_plans_a_statement_that_is_often_read_with_once(single: Databas
     assert {text.split()[0] for text in prepared if "valley_processes" in text} == {"SELECT", "DELETE"}
 
 
-def test_a_read_holds_no_transaction_open_and_a_write_does(single: Database) -> None:
+def test_a_read_keeps_no_transaction_open_and_a_write_does(single: Database) -> None:
     with single.read() as connection:
         process_ids(connection)
         assert _state(connection) == "idle"

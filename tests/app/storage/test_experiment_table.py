@@ -1,4 +1,4 @@
-"""The experiment_table, its events and its tables, in SQLite and in Postgres."""
+"""The table of experiments, events and migrations, in SQLite and in Postgres."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def tell(database: Database, experiment: str, *numbers: int) -> None:
         append_events(connection, experiment, [("progress", {"number": number}) for number in numbers])
 
 
-def test_steps_build_the_tables_that_the_catalogue_describes(database: Database) -> None:
+def test_migrations_build_the_described_tables(database: Database) -> None:
     inspector = sa.inspect(database.engine)
     for table in metadata.tables.values():
         found = {column["name"]: column["nullable"] for column in inspector.get_columns(table.name)}
@@ -66,7 +66,7 @@ def test_migrating_again_changes_nothing(database: Database) -> None:
     assert ExperimentTable(database).get(experiment).name == "one"
 
 
-def test_a_database_of_a_newer_program_is_refused(database: Database) -> None:
+def test_a_database_of_a_newer_version_is_refused(database: Database) -> None:
     with database.write() as connection:
         connection.execute(sa.text("INSERT INTO valley_version (version) VALUES (9999)"))
     with pytest.raises(NewerDatabase, match="9999"):
@@ -106,7 +106,7 @@ def test_an_experiment_comes_back_as_it_was_submitted(database: Database) -> Non
     assert abs(row.created.timestamp() - time.time()) < 60
 
 
-def test_an_experiment_that_had_nothing_left_to_compute_was_started_too(database: Database) -> None:
+def test_an_experiment_with_nothing_left_to_compute_has_a_start_time(database: Database) -> None:
     experiment_table = ExperimentTable(database)
     experiment = add(database)
     with database.write() as connection:
@@ -121,7 +121,7 @@ def test_an_experiment_that_had_nothing_left_to_compute_was_started_too(database
     assert experiment_table.get(again).started is None
 
 
-def test_what_is_no_identifier_is_unknown(database: Database) -> None:
+def test_an_invalid_id_is_unknown(database: Database) -> None:
     for text in ("", "../../etc", "0" * 16, "x" * 16, "' or 1=1"):
         with pytest.raises(Unknown, match="no experiment"):
             ExperimentTable(database).get(text)
@@ -131,12 +131,12 @@ def test_a_key_belongs_to_one_spec(database: Database) -> None:
     experiment = add(database, key="once")
     experiment_table = ExperimentTable(database)
     with database.read() as connection:
-        known = experiment_table.known_by_key(connection, "once", SPEC)
+        known = experiment_table.find_by_key(connection, "once", SPEC)
         assert known is not None
         assert known.id == experiment
-        assert experiment_table.known_by_key(connection, "other", SPEC) is None
+        assert experiment_table.find_by_key(connection, "other", SPEC) is None
         with pytest.raises(KeyReused, match="once"):
-            experiment_table.known_by_key(connection, "once", SPEC.model_copy(update={"name": "two"}))
+            experiment_table.find_by_key(connection, "once", SPEC.model_copy(update={"name": "two"}))
     with pytest.raises(IntegrityError):
         add(database, key="once")
 
@@ -169,8 +169,8 @@ def test_a_list_can_be_filtered(database: Database) -> None:
 
 
 @pytest.mark.parametrize("cursor", ["", "abc", "////////", "é", "A" * 400, "gAAAAAAAAAA"])
-def test_a_foreign_cursor_is_refused(database: Database, cursor: str) -> None:
-    with pytest.raises(BadCursor, match="no cursor"):
+def test_an_invalid_cursor_is_refused(database: Database, cursor: str) -> None:
+    with pytest.raises(BadCursor, match="not a valid cursor"):
         ExperimentTable(database).list(after=cursor)
 
 
@@ -192,7 +192,7 @@ def test_ten_thousand_experiments_are_listed_at_once(database: Database) -> None
         assert min(seconds) < 0.05
 
 
-def test_identifiers_sort_by_birth() -> None:
+def test_ids_sort_by_creation_time() -> None:
     born = [new_id() for _ in range(5000)]
     assert born == sorted(set(born))
     assert all(map(is_id, born))
@@ -210,7 +210,7 @@ def test_priorities_put_wishes_before_age_and_age_before_stage() -> None:
     assert max(order) < 2**31
 
 
-def test_numbers_that_json_lacks_become_what_javascript_reads() -> None:
+def test_nan_and_infinity_become_what_javascript_reads() -> None:
     values = {"loss": np.array([1.5, np.inf, -np.inf, np.nan]), "count": np.int64(3), "pair": (1, float("inf"))}
     text = json.dumps(to_json(values), allow_nan=False)
     assert json.loads(text) == {"loss": [1.5, "Infinity", "-Infinity", "NaN"], "count": 3, "pair": [1, "Infinity"]}
@@ -278,7 +278,7 @@ def test_a_hundred_watchers_see_every_event_in_order(database: Database) -> None
     assert found[0::2] == [[-number for number in range(30)]] * 50
 
 
-def test_a_watcher_in_a_thread_is_woken_and_one_in_vain_is_let_go(database: Database) -> None:
+def test_a_watcher_in_a_thread_wakes_up_for_events_and_times_out_without(database: Database) -> None:
     experiment = add(database)
     event_feed = EventFeed(database, interval=0.02)
     event_feed.start()
@@ -290,7 +290,7 @@ def test_a_watcher_in_a_thread_is_woken_and_one_in_vain_is_let_go(database: Data
     assert event_feed.wait(experiment, last + 1000, 30.0) == []
 
 
-def test_warnings_are_known_for_ever_each_one_once_and_without_those_that_are_harmless(database: Database) -> None:
+def test_warnings_are_kept_once_each_without_harmless_ones(database: Database) -> None:
     experiment = add(database)
     weak = {"minimum": "altsdp", "message": "nothing will be pruned", "harmless": False}
     strong = {"minimum": "other", "message": "G will reach 2", "harmless": True}
@@ -302,7 +302,7 @@ def test_warnings_are_known_for_ever_each_one_once_and_without_those_that_are_ha
         assert warnings_of(connection, experiment) == expected
 
 
-def test_progress_is_forgotten_when_it_is_over_and_values_after_a_while(database: Database) -> None:
+def test_progress_events_are_removed_at_the_end_and_values_later(database: Database) -> None:
     experiment = add(database)
     with database.write() as connection:
         append_events(
@@ -314,7 +314,7 @@ def test_progress_is_forgotten_when_it_is_over_and_values_after_a_while(database
         assert [row.kind for row in read_events(connection, experiment, 0, 9)] == ["state", "verdict"]
 
 
-def test_ids_of_events_are_never_used_again(database: Database) -> None:
+def test_event_ids_are_never_reused(database: Database) -> None:
     experiment = add(database)
     tell(database, experiment, 1)
     with database.write() as connection:
@@ -325,7 +325,7 @@ def test_ids_of_events_are_never_used_again(database: Database) -> None:
         assert newest_event(connection) == last + 1
 
 
-def test_whoever_waits_to_be_alone_does_not_hold_up_an_index_that_is_made_meanwhile() -> None:
+def test_waiting_for_the_exclusive_lock_does_not_block_index_creation() -> None:
     """DBOS makes indexes so, and waited for ever for the workers that started at the same time on an empty database."""
     first, second = (Database(url) for url in [postgres_url()] * 2)
     entered = threading.Event()

@@ -1,4 +1,4 @@
-"""Disks in trouble: a server whose home, the database in it, lies on a small disk that fills up or turns read-only."""
+"""Disk errors: the home of a server, with its database, is on a small disk that fills up or becomes read-only."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def retried(disk: Disk, id: str, undisturbed: Path, target: Path) -> None:
     assert_same_results(undisturbed, target / id)
 
 
-def test_a_disk_in_trouble_is_told_clearly_and_gone_with_its_cause(
+def test_disk_errors_are_reported_and_clear_once_the_cause_is_fixed(
     disk: Disk, undisturbed: Path, tmp_path: Path
 ) -> None:
     server = disk.server
@@ -119,11 +119,11 @@ def test_a_disk_in_trouble_is_told_clearly_and_gone_with_its_cause(
 
 
 @pytest.mark.parametrize(
-    "trouble", ["dd if=/dev/zero of={home}/ballast bs=4k 2> /dev/null", "mount -o remount,ro {home}"]
+    "fault", ["dd if=/dev/zero of={home}/ballast bs=4k 2> /dev/null", "mount -o remount,ro {home}"]
 )
-def test_a_server_does_not_start_on_a_disk_that_it_cannot_write(tmp_path: Path, trouble: str) -> None:
+def test_a_server_does_not_start_on_a_disk_that_it_cannot_write(tmp_path: Path, fault: str) -> None:
     home = tmp_path / "home"
-    command = (*small_disk(home), "sh", "-c", f'{trouble.format(home=home)}; exec "$@"', "sh")
+    command = (*small_disk(home), "sh", "-c", f'{fault.format(home=home)}; exec "$@"', "sh")
     done = subprocess.run(
         [*command, *valley("serve", "--home", home, "--port", 0)],
         capture_output=True,
@@ -137,7 +137,7 @@ def test_a_server_does_not_start_on_a_disk_that_it_cannot_write(tmp_path: Path, 
     assert "Traceback" not in done.stderr
 
 
-def test_submissions_are_refused_while_the_home_cannot_be_written_though_the_database_can(tmp_path: Path) -> None:
+def test_submissions_are_refused_while_only_the_database_can_be_written(tmp_path: Path) -> None:
     home = tmp_path / "home"
     elsewhere = f"sqlite:///{tmp_path / 'valley.db'}"  # as Postgres is
     with serving(home, "--database", elsewhere, prefix=small_disk(home)) as server:
@@ -150,7 +150,7 @@ def test_submissions_are_refused_while_the_home_cannot_be_written_though_the_dat
         _refused(server, again, 503, "read-only", "Read-only file system")
         disk.inside(f"mount -o remount,rw {home} && mv {home}/identity {home}/aside")
         _refused(server, again, 503, "no-home", "is not that of the database")
-        assert f"home='{home}' is not the one of this database" in server.log
+        assert f"home='{home}' does not belong to this database" in server.log
         disk.inside(f"mv {home}/aside {home}/identity")
         until(lambda: server.client.get("/readyz").status_code == 200)
         assert _ready(server) == {"database": 1.0, "home": 1.0}

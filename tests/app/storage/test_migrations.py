@@ -31,7 +31,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     found.close()
 
 
-def test_work_is_handed_over_from_an_old_generation_to_a_new_one(cluster: Cluster) -> None:
+def test_new_processes_take_over_work_from_old_ones(cluster: Cluster) -> None:
     cluster.start(workers=1)
     running = cluster.submit(SLOW)
     waiting = cluster.submit(TINY)
@@ -55,7 +55,7 @@ def test_work_is_handed_over_from_an_old_generation_to_a_new_one(cluster: Cluste
         assert epochs == sorted(epochs), "it went on from its last state"
 
 
-def test_an_older_process_leaves_the_work_of_a_newer_one_alone(cluster: Cluster) -> None:
+def test_an_older_process_does_not_take_work_of_a_newer_one(cluster: Cluster) -> None:
     cluster.preamble = NEWER
     cluster.start_api()
     experiment = cluster.submit(TINY)
@@ -81,7 +81,7 @@ def load(script: Path, home: Path) -> str | None:
 
 
 @pytest.mark.parametrize("script", sorted(DATA.glob("*.sql")), ids=lambda path: path.stem)
-def test_a_database_of_an_earlier_version_goes_on(script: Path, tmp_path: Path) -> None:
+def test_a_database_of_an_earlier_version_is_upgraded(script: Path, tmp_path: Path) -> None:
     """Of releases, and of the first step. Each has an experiment that was cancelled, and one that waits and is run."""
     home = tmp_path / "home"
     home.mkdir()
@@ -100,7 +100,7 @@ def test_a_database_of_an_earlier_version_goes_on(script: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_there_is_a_database_of_the_version_that_is_released_now(kind: str) -> None:
+def test_there_is_a_fixture_of_the_current_release(kind: str) -> None:
     from importlib.metadata import version
 
     assert (DATA / f"released-{version('valleyscope')}.{kind}.sql").is_file(), "make it by python -m tests.app.released"
@@ -117,7 +117,7 @@ def newer(monkeypatch: pytest.MonkeyPatch, suits: int) -> int:
     return number
 
 
-def test_a_program_goes_on_with_tables_that_a_newer_one_has_only_added_to(
+def test_an_older_version_works_after_a_compatible_migration(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = max(steps())
@@ -129,7 +129,7 @@ def test_a_program_goes_on_with_tables_that_a_newer_one_has_only_added_to(
         assert connection.execute(sa.text("SELECT count(*) FROM valley_version")).scalar() == number
 
 
-def test_a_program_is_locked_out_by_a_step_that_it_cannot_live_with(
+def test_an_older_version_is_refused_after_an_incompatible_migration(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as newer_program:
@@ -139,7 +139,7 @@ def test_a_program_is_locked_out_by_a_step_that_it_cannot_live_with(
         migrate(database)
 
 
-def test_the_table_of_versions_of_the_first_days_gets_its_column(tmp_path: Path) -> None:
+def test_the_first_version_table_gets_its_column(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "valley.db")) as connection:
         connection.execute("CREATE TABLE valley_version (version INTEGER NOT NULL)")
     found = Database(f"sqlite:///{tmp_path / 'valley.db'}")
