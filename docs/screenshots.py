@@ -25,7 +25,7 @@ from valleyscope.app.commands.client import Client
 
 HOUSE = Path(__file__).resolve().parents[1]
 IMAGES = HOUSE / "docs" / "images"
-PROMISES = {"light": HOUSE / "static" / "promise.webp", "dark": HOUSE / "static" / "promise-dark.webp"}
+PROMISES = {"light": HOUSE / "static" / "demo-light.webp", "dark": HOUSE / "static" / "demo-dark.webp"}
 DEMO = "digits"
 OTHER = "digits, seed 1"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -1,8 +1,8 @@
 /** Talks to the REST API: errors as objects, the key asked for once, and lost connections waited out. */
 
 import { connection } from './connection.js';
-import { askForKey } from './components/keys.js';
-import { followEvents } from './events.js';
+import { askForKey } from './components/api-key-dialog.js';
+import { followEvents } from './event-stream.js';
 
 const KEY = 'valley-key';
 

@@ -2,7 +2,7 @@
 
 import { api } from './api.js';
 import { element } from './elements.js';
-import { Store } from './store.js';
+import { Store } from './url-state.js';
 import { theme } from './theme.js';
 import { themeSwitch } from './components/theme-switch.js';
 import { problem } from './components/problem.js';

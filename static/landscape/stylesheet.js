@@ -6,7 +6,7 @@ export function loadStyle() {
   loading ??= new Promise((resolve) => {
     const link = document.createElement('link');
     link.rel = 'stylesheet';
-    link.href = new URL('../picture.css', import.meta.url).href;
+    link.href = new URL('../plots.css', import.meta.url).href;
     link.onload = resolve;
     link.onerror = resolve;
     document.head.append(link);

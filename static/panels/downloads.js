@@ -1,6 +1,6 @@
 /** The menu of what can be taken away: the picture on screen as PNG and SVG, and the files of the experiment. */
 
-import { notify } from '../components/notices.js';
+import { notify } from '../components/toasts.js';
 import { element } from '../elements.js';
 import { bytes } from '../format.js';
 import { save } from '../plots/export.js';

@@ -6,7 +6,7 @@ import { loss, percent } from '../format.js';
 import { Plot } from '../plots/plot.js';
 import { sparsityFigure } from '../plots/sparsity.js';
 import { QUANTITIES, trainingFigure } from '../plots/training.js';
-import { toggle } from './controls.js';
+import { toggle } from './toolbar-controls.js';
 import { layersTable, trainingTable } from './tables.js';
 
 export class MinimaPanel {

@@ -7,8 +7,8 @@ import { setMarks } from '../plots/cursor.js';
 import { valueText } from '../plots/numbers.js';
 import { Plot } from '../plots/plot.js';
 import { pathLabel, pathStyle, profileFigure } from '../plots/profile.js';
-import { toggle } from './controls.js';
-import { stroke } from './stroke.js';
+import { toggle } from './toolbar-controls.js';
+import { stroke } from './legend-line.js';
 import { pathsTable, profileTable } from './tables.js';
 
 const STEP = 0.02;

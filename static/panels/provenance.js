@@ -4,7 +4,7 @@ import { codeBlock } from '../components/copy-button.js';
 import { tabs } from '../components/tabs.js';
 import { element } from '../elements.js';
 import { bytes, counted, duration, moment } from '../format.js';
-import { curl, python } from '../views/snippets.js';
+import { curl, python } from '../components/code-snippets.js';
 
 export class ProvenancePanel {
   #observed;

@@ -1,15 +1,15 @@
 /** The surfaces of a plane: one or two pictures side by side, flat or as a relief, with their controls. */
 
 import { element } from '../elements.js';
-import { SHOWN, cameraText, zoomText, zoomedTo } from '../landscape/viewstate.js';
+import { SHOWN, cameraText, zoomText, zoomedTo } from '../landscape/view-state.js';
 import { contourFigure, surfaceScale } from '../plots/contour.js';
 import { setMarks } from '../plots/cursor.js';
 import { significant } from '../plots/numbers.js';
 import { Plot } from '../plots/plot.js';
 import { reliefFigure } from '../plots/surface3d.js';
-import { captionOf } from './captions.js';
-import { choice, clipRange, clipSlider, segmented, toggle } from './controls.js';
-import { SurfacePointer } from './pointer.js';
+import { captionOf } from './surface-caption.js';
+import { choice, clipRange, clipSlider, segmented, toggle } from './toolbar-controls.js';
+import { SurfacePointer } from './surface-pointer.js';
 import { surfaceTable } from './tables.js';
 
 export class SurfacesPanel {

@@ -2,7 +2,7 @@
 
 import { element } from '../elements.js';
 import { loss, percent, plainPrecision } from '../format.js';
-import { stroke } from './stroke.js';
+import { stroke } from './legend-line.js';
 import { barrierText, significant, valueText } from '../plots/numbers.js';
 import { range } from '../plots/sampling.js';
 

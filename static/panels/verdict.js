@@ -5,7 +5,7 @@ import '../components/progress-bar.js';
 import { element } from '../elements.js';
 import { counted, duration, percent } from '../format.js';
 import { barrierText, fromJson } from '../plots/numbers.js';
-import { STAGES, taskText } from './stages.js';
+import { STAGES, taskText } from './stage-names.js';
 
 const TONES = { 'one basin': 'good', 'joined by a curve only': 'warn', separate: 'bad' };
 

@@ -21,5 +21,5 @@ export function emptyList(runDemo) {
       element('p.lead', {}, 'Train two networks, map the loss around them, and see whether they lie in one flat valley.'),
       element('p.soft', {}, 'The demo takes about a minute and needs no download.'),
       element('div.row', {}, button, element('a.button', { href: '/new' }, 'Set up your own'))),
-    element('figure', {}, picture('light', 'promise.webp'), picture('dark', 'promise-dark.webp')));
+    element('figure', {}, picture('light', 'demo-light.webp'), picture('dark', 'demo-dark.webp')));
 }

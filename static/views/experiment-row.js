@@ -1,11 +1,11 @@
 import { element, icon } from '../elements.js';
 import { experimentBadge } from '../components/badge.js';
-import { confirm } from '../components/confirm.js';
-import { notify } from '../components/notices.js';
+import { confirm } from '../components/confirm-dialog.js';
+import { notify } from '../components/toasts.js';
 import { Thumbnail } from '../components/thumbnail.js';
 import '../components/progress-bar.js';
 import { coloursOf } from '../colours.js';
-import { STAGES } from '../panels/stages.js';
+import { STAGES } from '../panels/stage-names.js';
 import { ago, duration, moment, secondsBetween } from '../format.js';
 
 const ACTIVE = ['queued', 'running'];

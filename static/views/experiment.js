@@ -1,14 +1,14 @@
 /** One experiment: verdict, surfaces, profile, minima, training and provenance, all linked and live. */
 
 import { coloursOf } from '../colours.js';
-import { confirm } from '../components/confirm.js';
-import { notify } from '../components/notices.js';
+import { confirm } from '../components/confirm-dialog.js';
+import { notify } from '../components/toasts.js';
 import { problem } from '../components/problem.js';
 import { element } from '../elements.js';
-import { Cursor } from '../landscape/cursor.js';
-import { Observed } from '../landscape/observed.js';
+import { Cursor } from '../landscape/path-cursor.js';
+import { Observed } from '../landscape/live-experiment.js';
 import { loadStyle } from '../landscape/stylesheet.js';
-import { SHOWN, readView } from '../landscape/viewstate.js';
+import { SHOWN, readView } from '../landscape/view-state.js';
 import { Downloads } from '../panels/downloads.js';
 import { MinimaPanel, SparsityPanel, TrainingPanel } from '../panels/minima.js';
 import { ProfilesPanel } from '../panels/profiles.js';

@@ -2,7 +2,7 @@
 
 import { element, icon, uniqueId } from '../elements.js';
 import { problem } from '../components/problem.js';
-import { notify } from '../components/notices.js';
+import { notify } from '../components/toasts.js';
 import { poll } from '../polling.js';
 import { ExperimentRow } from './experiment-row.js';
 import { emptyList } from './empty-list.js';

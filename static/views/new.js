@@ -4,12 +4,12 @@ import { element, icon, uniqueId } from '../elements.js';
 import { codeBlock } from '../components/copy-button.js';
 import { problem } from '../components/problem.js';
 import { tabs } from '../components/tabs.js';
-import { SpecForm } from '../form/form.js';
+import { SpecForm } from '../form/spec-form.js';
 import { Schema } from '../form/schema.js';
-import { cell } from '../form/cells.js';
-import { costOf } from './cost.js';
-import { curl, python } from './snippets.js';
-import { uploads } from './uploads.js';
+import { cell } from '../form/field.js';
+import { costOf } from './cost-estimate.js';
+import { curl, python } from '../components/code-snippets.js';
+import { uploads } from './checkpoint-uploads.js';
 
 const TYPING = 500;
 const BLANK = { minima: { sgd: { optimizer: 'sgd' } } };

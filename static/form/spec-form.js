@@ -4,9 +4,9 @@
  */
 
 import { element, icon } from '../elements.js';
-import { cell } from './cells.js';
+import { cell } from './field.js';
 import { APART, SECTIONS, firstFields } from './layout.js';
-import { freeName, renameKey, renameReferences, setValue, valueAt } from './paths.js';
+import { freeName, renameKey, renameReferences, setValue, valueAt } from './spec-values.js';
 import { words } from './schema.js';
 
 /** Fields whose value decides which others are shown. */

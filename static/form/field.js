@@ -1,5 +1,5 @@
 import { element, uniqueId } from '../elements.js';
-import { control } from './controls.js';
+import { control } from './inputs.js';
 import { words } from './schema.js';
 
 /**

@@ -1,5 +1,5 @@
 import { element, icon, uniqueId } from '../elements.js';
-import { confirm } from '../components/confirm.js';
+import { confirm } from '../components/confirm-dialog.js';
 import { problem } from '../components/problem.js';
 import { bytes } from '../format.js';
 

@@ -4,7 +4,7 @@ import { element } from '../elements.js';
 import { Plot } from '../plots/plot.js';
 import { pathLabel, profileFigure } from '../plots/profile.js';
 import { QUANTITIES, trainingFigure } from '../plots/training.js';
-import { choice, toggle } from './controls.js';
+import { choice, toggle } from './toolbar-controls.js';
 import { profileTable, trainingTable } from './tables.js';
 
 export class OverlayPanel {

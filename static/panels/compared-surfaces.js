@@ -1,13 +1,13 @@
 /** Surfaces of several experiments side by side: one colour scale, one zoom. */
 
 import { element } from '../elements.js';
-import { SHOWN, zoomText, zoomedTo } from '../landscape/viewstate.js';
+import { SHOWN, zoomText, zoomedTo } from '../landscape/view-state.js';
 import { contourFigure, valuesAlong } from '../plots/contour.js';
 import { significant } from '../plots/numbers.js';
 import { Plot } from '../plots/plot.js';
 import { scaleFor } from '../plots/scale.js';
-import { choice, clipRange, clipSlider, segmented, toggle } from './controls.js';
-import { SurfacePointer } from './pointer.js';
+import { choice, clipRange, clipSlider, segmented, toggle } from './toolbar-controls.js';
+import { SurfacePointer } from './surface-pointer.js';
 import { surfaceTable } from './tables.js';
 
 export class ComparisonPanel {
