@@ -1,9 +1,6 @@
-/**
- * The state of a view lives in the query string, so that a link restores it and back and forward work.
- * All values are strings; one that is null, undefined or '' is left out.
- */
-export class Store {
-  /** @param {() => void} changed called after the query has changed */
+/** View state in the URL's query string, so links restore a view. Values are strings; null, undefined and '' are removed. */
+export class UrlState {
+  /** @param {() => void} changed called after each change */
   constructor(changed) {
     this.changed = changed;
   }
@@ -13,25 +10,26 @@ export class Store {
     return Object.fromEntries(new URLSearchParams(location.search));
   }
 
-  /**
-   * @param {Record<string, unknown>} patch fields to change
-   * @param {{replace?: boolean}} [how] replace (the default) keeps the history short; false makes a step that "back" undoes
-   */
-  set(patch, { replace = true } = {}) {
-    const address = this.address(patch);
-    if (address === location.pathname + location.search) return;
-    history[replace ? 'replaceState' : 'pushState'](history.state, '', address);
-    this.changed();
+  /** Changes fields without a history entry. */
+  set(patch) {
+    this.#change(patch, 'replaceState');
   }
 
-  /** The address of this view with some fields changed: for links. */
-  address(patch) {
+  /** Changes fields with a history entry, so "back" undoes the change. */
+  push(patch) {
+    this.#change(patch, 'pushState');
+  }
+
+  #change(patch, method) {
     const query = new URLSearchParams(location.search);
     for (const [name, value] of Object.entries(patch)) {
       if (value === null || value === undefined || value === '') query.delete(name);
       else query.set(name, String(value));
     }
     const text = query.toString().replaceAll('%2C', ',');
-    return location.pathname + (text ? `?${text}` : '');
+    const address = location.pathname + (text ? `?${text}` : '');
+    if (address === location.pathname + location.search) return;
+    history[method](history.state, '', address);
+    this.changed();
   }
 }

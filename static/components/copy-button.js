@@ -21,7 +21,7 @@ class CopyButton extends HTMLElement {
   }
 }
 
-/** Beyond loopback a page without https has no clipboard, hence the old way beside it. */
+/** Without https, only loopback pages have navigator.clipboard; others use the old way. */
 async function copy(text) {
   if (navigator.clipboard) {
     await navigator.clipboard.writeText(text);

@@ -8,7 +8,7 @@ export function dataTable({ caption, columns, rows }) {
   const align = (index) => (columns[index].number ? 'number' : null);
   return element('div.scroll', { tabIndex: 0, role: 'region', 'aria-label': caption ?? 'table' },
     element('table', {},
-      caption ? element('caption.unseen', {}, caption) : null,
+      caption ? element('caption.visually-hidden', {}, caption) : null,
       element('thead', {}, element('tr', {}, columns.map(({ title }, index) => element('th', { scope: 'col', class: align(index) }, title)))),
       element('tbody', {}, rows.map((row) => element('tr', {}, row.map((cell, index) => element('td', { class: align(index) }, cell)))))));
 }

@@ -1,14 +1,14 @@
-/** The numbers behind the pictures, as content of data tables. */
+/** The numbers of the plots, as content of data tables. */
 
 import { element } from '../elements.js';
 import { loss, percent, plainPrecision } from '../format.js';
-import { stroke } from './legend-line.js';
+import { legendLine } from './legend-line.js';
 import { barrierText, significant, valueText } from '../plots/numbers.js';
 import { range } from '../plots/sampling.js';
 
 const MOST = 41;
 
-/** Every so many-th row and column of a surface: a table of 160,000 cells would help nobody; the CSV has all. */
+/** A surface thinned to at most 41 rows and columns; the CSV file has all values. */
 export function surfaceTable(plane, split, value) {
   const columns = range(plane.columns, Math.ceil(plane.columns / MOST));
   const rows = range(plane.rows, Math.ceil(plane.rows / MOST)).reverse();
@@ -84,7 +84,7 @@ export function layersTable(minima) {
   };
 }
 
-/** One row a path: its length, barrier, and the range of loss and error along it. */
+/** One row per path: length, barrier, and range of loss and error. */
 export function pathsTable(entries) {
   const ends = (list, text) => (list?.length ? `${text(Math.min(...list))} to ${text(Math.max(...list))}` : '–');
   return {
@@ -94,7 +94,7 @@ export function pathsTable(entries) {
       ...['length', 'barrier, nats', 'train loss', 'test error'].map((title) => ({ title, number: true })),
     ],
     rows: entries.map(({ path, label, line }) => [
-      element('span.named', {}, stroke(line), label),
+      element('span.named', {}, legendLine(line), label),
       plainPrecision(path.arc.at(-1), 3),
       barrierText(path.barrier.train ?? NaN),
       ends(path.loss.train, loss),

@@ -1,6 +1,6 @@
 import { element, icon } from '../elements.js';
 
-/** What stands in an empty list: one sentence, one button, and the picture that it will make. */
+/** The empty list: a sentence, a button that runs the demo, and a picture of its result. */
 export function emptyList(runDemo) {
   const base = new URL('../', import.meta.url);
   const button = element('button.primary', { type: 'button', onclick: async () => {
