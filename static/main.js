@@ -5,7 +5,7 @@ import { element } from './elements.js';
 import { UrlState } from './url-state.js';
 import { theme } from './theme.js';
 import { themeSwitch } from './components/theme-switch.js';
-import { problem } from './components/problem.js';
+import { errorPage } from './components/problem.js';
 
 const ROUTES = [
   { name: 'experiments', path: /^\/$/, load: () => import('./views/experiments.js') },
@@ -69,7 +69,7 @@ async function show({ moved = false } = {}) {
       else if (location.search !== asked) mine.view?.update?.(urlState.get()); // the URL changed while the view was loading
     } catch (error) {
       if (current !== mine) return;
-      root.replaceChildren(element('div.page', {}, element('h1', {}, 'This view could not be loaded'), problem(error)));
+      root.replaceChildren(element('div.page', {}, errorPage('This view could not be loaded', error)));
     }
   }
   if (moved && current === mine) {

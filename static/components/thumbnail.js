@@ -1,4 +1,5 @@
 import { viridis } from '../colours.js';
+import { element } from '../elements.js';
 import { scaleFor } from '../plots/scale.js';
 
 const MOST_LIVE = 2; // of the six connections that a browser opens to one server
@@ -12,10 +13,7 @@ const WITH_SURFACE = ['surfaces', 'profiles', 'verdict'];
 export class Thumbnail {
   constructor(api) {
     this.api = api;
-    this.canvas = document.createElement('canvas');
-    this.canvas.className = 'thumbnail';
-    this.canvas.setAttribute('role', 'img');
-    this.canvas.setAttribute('aria-label', 'no surface yet');
+    this.canvas = element('canvas.thumbnail', { role: 'img', 'aria-label': 'no surface yet' });
     this.close = () => {};
     this.source = null;
   }

@@ -141,10 +141,8 @@ export class ComparedSurfacesPanel {
   }
 
   #showClip(scale, planes, split, value) {
-    let top = scale.high;
-    for (const plane of planes)
-      for (const number of plane.grid(split, value)) if (Number.isFinite(number) && number > top) top = number;
-    this.clip.show(scale.high, clipRange(scale, top), this.view.clip !== null);
+    const grids = planes.map((plane) => plane.grid(split, value));
+    this.clip.show(scale.high, clipRange(scale, ...grids), this.view.clip !== null);
   }
 }
 

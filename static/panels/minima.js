@@ -25,14 +25,8 @@ export class MinimaPanel {
     const sharpness = this.#live.verdict?.sharpness ?? {};
     const runs = this.#live.runs;
     const hasSharpness = Object.keys(sharpness).length > 0;
-    const titles = [
-      'train loss',
-      'test loss',
-      'test accuracy',
-      'sparsity',
-      'zero groups',
-      ...(hasSharpness ? ['sharpness'] : []),
-    ];
+    const titles = ['train loss', 'test loss', 'test accuracy', 'sparsity', 'zero groups'];
+    if (hasSharpness) titles.push('sharpness');
     this.words.textContent = [
       'Losses in nats, after the last epoch.',
       'Sparsity: parameters that are exactly zero; zero groups: whole filters, rows or kernels with their bias.',
@@ -41,7 +35,8 @@ export class MinimaPanel {
     this.place.replaceChildren(
       dataTable({
         caption: 'minima',
-        columns: [{ title: 'minimum' }, { title: 'optimiser' }, ...titles.map((title) => ({ title, number: true }))],
+        text: ['minimum', 'optimiser'],
+        numbers: titles,
         rows: this.#live.experiment.minima.map((name) => {
           const run = runs.find((found) => found.name === name);
           const final = run?.final ?? {};

@@ -189,12 +189,7 @@ export class SurfacesPanel {
   #showClip(plane) {
     const [split, value] = SHOWN[this.view.show].panes[0];
     const scale = surfaceScale(plane, this.#viewOf({ split, value }));
-    let top = scale.high;
-    for (const number of plane.grid(split, value)) if (Number.isFinite(number) && number > top) top = number;
-    this.clip.show(
-      scale.high,
-      clipRange(scale, top),
-      (value === 'loss' ? this.view.clip : this.view.errorClip) !== null,
-    );
+    const chosen = value === 'loss' ? this.view.clip : this.view.errorClip;
+    this.clip.show(scale.high, clipRange(scale, plane.grid(split, value)), chosen !== null);
   }
 }

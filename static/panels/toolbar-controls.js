@@ -30,8 +30,10 @@ export function toggle({ label, onchange }) {
   return { node: element('label.toggle', {}, input, label), show: (on) => { input.checked = on; }, input };
 }
 
-/** The range of the clip slider: from a little above the scale's lowest value to the highest value, `top`. */
-export function clipRange({ low, high }, top) {
+/** The range of the clip slider: from a little above the scale's lowest value to the highest value of the grids. */
+export function clipRange({ low, high }, ...grids) {
+  let top = high;
+  for (const grid of grids) for (const value of grid) if (Number.isFinite(value) && value > top) top = value;
   const above = low > 0 ? Math.min(2 * low, low + 0.1 * (top - low)) : top / 100;
   const first = Math.max(Math.min(high, above), top / 1e5);
   return [first, Math.max(top, 1.01 * first)];

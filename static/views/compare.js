@@ -2,9 +2,9 @@
 
 import { badge } from '../components/badge.js';
 import { dataTable } from '../components/data-table.js';
-import { problem } from '../components/problem.js';
+import { errorPage } from '../components/problem.js';
 import { coloursOf } from '../colours.js';
-import { element } from '../elements.js';
+import { colouredName, element } from '../elements.js';
 import { loss, percent } from '../format.js';
 import { Cursor } from '../landscape/path-cursor.js';
 import { LiveExperiment } from '../landscape/live-experiment.js';
@@ -47,11 +47,7 @@ export default async function mount(root, context) {
       shown.update(context.urlState.get());
     } catch (error) {
       live.forEach((one) => one.close());
-      page.replaceChildren(
-        element('h1', { tabIndex: -1 }, 'These experiments could not be compared'),
-        problem(error),
-        element('p', {}, element('a', { href: '/' }, 'All experiments')),
-      );
+      page.replaceChildren(...errorPage('These experiments could not be compared', error));
     }
   }
 
@@ -122,9 +118,7 @@ class CompareView {
 
   #drawTables() {
     const named = ({ label, color, live }) =>
-      element('a.named', { href: `/experiments/${live.id}` },
-        element('i.dot', { style: `background:${color}` }),
-        label);
+      element('a', { href: `/experiments/${live.id}` }, colouredName(color, label));
     const barrier = (values) =>
       values
         ? `${barrierText(fromJson(values.barrier))} (${barrierText(fromJson(values.low))} to ${barrierText(fromJson(values.high))})`
@@ -132,11 +126,8 @@ class CompareView {
     this.verdicts.replaceChildren(
       dataTable({
         caption: 'verdicts',
-        columns: [
-          { title: 'experiment' },
-          { title: 'verdict' },
-          ...['line, nats', 'curve, nats', 'control’s line, nats'].map((title) => ({ title, number: true })),
-        ],
+        text: ['experiment', 'verdict'],
+        numbers: ['line, nats', 'curve, nats', 'control’s line, nats'],
         rows: this.members.map((member) => {
           const { verdict, experiment } = member.live;
           return [
@@ -152,14 +143,8 @@ class CompareView {
     this.metrics.replaceChildren(
       dataTable({
         caption: 'minima of all experiments',
-        columns: [
-          { title: 'minimum' },
-          { title: 'experiment' },
-          ...['train loss', 'test loss', 'test accuracy', 'sparsity', 'zero groups'].map((title) => ({
-            title,
-            number: true,
-          })),
-        ],
+        text: ['minimum', 'experiment'],
+        numbers: ['train loss', 'test loss', 'test accuracy', 'sparsity', 'zero groups'],
         rows: this.members.flatMap((member) =>
           member.live.runs.map(({ name, final }) => [
             name,
@@ -179,7 +164,7 @@ class CompareView {
       found.length
         ? dataTable({
             caption: 'differences of the specs',
-            columns: [{ title: 'field' }, ...this.members.map(({ label }) => ({ title: label }))],
+            text: ['field', ...this.members.map(({ label }) => label)],
             rows: found.map(({ path, values }) => [element('code', {}, path), ...values.map(text)]),
           })
         : element('p.soft', {}, 'The specs are the same.'),

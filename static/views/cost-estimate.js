@@ -19,7 +19,8 @@ export function costEstimate(cost, minima) {
       fact('parameters', cost.parameters === null ? '–' : cost.parameters.toLocaleString('en'))),
     dataTable({
       caption: 'Cost by stage, on one core',
-      columns: [{ title: 'stage' }, { title: 'one core', number: true }],
+      text: ['stage'],
+      numbers: ['one core'],
       rows: Object.entries(cost.stages).map(([name, stage]) => [STAGES[name] ?? name, about(stage.core_hours)]),
     }),
     Object.entries(cost.minima).map(([name, reach]) => thresholdForecast(name, reach, colours[name])),

@@ -3,7 +3,7 @@
 import { coloursOf } from '../colours.js';
 import { confirmDialog } from '../components/confirm-dialog.js';
 import { showToast, toastErrors } from '../components/toasts.js';
-import { problem } from '../components/problem.js';
+import { errorPage } from '../components/problem.js';
 import { element } from '../elements.js';
 import { Cursor } from '../landscape/path-cursor.js';
 import { LiveExperiment } from '../landscape/live-experiment.js';
@@ -28,11 +28,7 @@ export default async function mount(root, context) {
   } catch (error) {
     live.close();
     const words = error.status === 404 ? 'Experiment not found' : 'This experiment could not be loaded';
-    page.replaceChildren(
-      element('h1', { tabIndex: -1 }, words),
-      problem(error),
-      element('p', {}, element('a', { href: '/' }, 'All experiments')),
-    );
+    page.replaceChildren(...errorPage(words, error));
     return {};
   }
   const view = new ExperimentView(page, live, context);

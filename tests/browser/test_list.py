@@ -50,7 +50,8 @@ def test_a_finished_experiment_shows_its_verdict_and_its_surface(server: Server,
     page.wait_for_url(f"**/experiments/{finished}")
 
 
-def test_the_list_looks_the_same_after_a_visit_to_an_experiment(server: Server, finished: str, open_page: Any) -> None:
+@pytest.mark.usefixtures("finished")
+def test_the_list_looks_the_same_after_a_visit_to_an_experiment(server: Server, open_page: Any) -> None:
     page = open_page(server, "/?search=finished", width=1400)
     before = row(page, "finished").bounding_box()
     page.get_by_role("link", name="finished", exact=True).click()
