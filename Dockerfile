@@ -1,8 +1,8 @@
 # Two images from one file:
 #   docker build --target cpu  --build-arg TORCH_INDEX=... -t valleyscope:0.1.0-cpu .
 #   docker build --target cuda -t valleyscope:0.1.0-cuda .
-# Libraries come from deploy/locks with exact versions and hashes (`make lock`). Without TORCH_INDEX, the address of an
-# index of CPU builds, the cpu image gets the CUDA build of torch, too: it runs, but has several gigabytes more.
+# Libraries come from deploy/locks with exact versions and hashes (`make lock`). TORCH_INDEX is an index of CPU builds of
+# torch; without it the cpu image gets the CUDA build, which also works but is several gigabytes larger.
 # Pin the base by digest for a release: --build-arg BASE=python@sha256:...
 ARG BASE=python:3.11.13-slim-bookworm
 
@@ -33,7 +33,7 @@ COPY deploy/locks/cuda.txt /locks/
 RUN pip install --require-hashes --no-deps -r /locks/cuda.txt \
     && python -c "import torch, torchvision; assert torch.version.cuda, 'this is no CUDA build of torch'"
 
-# The wheel alone, so that a change of the program leaves the layers of libraries as they are.
+# Only the wheel, so a change of the program does not rebuild the layers of libraries.
 FROM tools AS wheel
 COPY deploy/locks/build.txt /locks/
 RUN pip install --require-hashes --no-deps -r /locks/build.txt
@@ -47,11 +47,11 @@ COPY valleyscope valleyscope
 RUN pip wheel --no-deps --no-build-isolation --no-index --wheel-dir /wheel .
 
 FROM base AS runtime
-# A fixed number, so that volumes and NFS exports can be given to it; it owns nothing in the image but its home.
+# A fixed user id, so volumes and NFS exports can belong to it; it owns only its home.
 RUN groupadd --system --gid 10001 valley \
     && useradd --system --uid 10001 --gid valley --home-dir /var/lib/valleyscope --no-create-home valley \
     && install -d -o valley -g valley -m 0750 /var/lib/valleyscope
-# The root file system may be read-only: what is written goes to the home, a volume, or to /tmp, a tmpfs.
+# The root file system may be read-only: only the home (a volume) and /tmp (a tmpfs) are written.
 ENV PATH=/opt/valleyscope/bin:$PATH \
     HOME=/tmp \
     XDG_CACHE_HOME=/tmp/cache \
@@ -66,7 +66,7 @@ WORKDIR /var/lib/valleyscope
 EXPOSE 8360
 ENTRYPOINT ["valley"]
 CMD ["serve"]
-# For the server; whoever runs `worker` says `valley health worker` in its place, as docker-compose.yml does.
+# For the server; for a worker use `valley health worker`, as docker-compose.yml does.
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --retries=3 CMD ["valley", "health"]
 
 FROM runtime AS cpu
@@ -75,7 +75,7 @@ RUN --mount=type=bind,from=wheel,source=/wheel,target=/wheel pip install --no-de
 USER 10001:10001
 
 FROM runtime AS cuda
-# What the container toolkit shall mount: the driver, and nvidia-smi for the choice of a device.
+# What the container toolkit mounts: the driver, and nvidia-smi to choose a device.
 ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility
 COPY --from=libraries-cuda /opt/valleyscope /opt/valleyscope
 RUN --mount=type=bind,from=wheel,source=/wheel,target=/wheel pip install --no-deps --no-index /wheel/*.whl

@@ -1,5 +1,4 @@
-# What a person types is what CI runs. Everything lives in .venv; nothing else on the machine is touched,
-# except that `make test` fetches a browser if there is none.
+# CI runs the same commands. Everything is in .venv; only `make test` may also install a browser.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -23,7 +22,7 @@ $(READY): pyproject.toml constraints.txt
 	$(INSTALL) --editable '.[dev]'
 	touch $@
 
-# The main job on the embedded default: trains, fits, maps, and says whether it is one valley. ONCE=1 ends after it.
+# Runs the demo experiment and keeps serving; ONCE=1 exits after the verdict.
 demo: $(READY)
 	$(BIN)/valley demo $(if $(ONCE),--once)
 
@@ -33,14 +32,13 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/python -m pip check
 
-# Known vulnerabilities of all that is installed. It asks the PyPI vulnerability service, so it needs the network, and
-# is not part of `check`; what that service does not know makes it fail rather than pass unseen.
+# Known vulnerabilities of the installed packages. Needs the network, so it is not part of `check`; fails on unknown packages.
 audit: $(READY)
 	$(INSTALL) --editable '.[audit]'
 	$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/requirements.txt
 	$(BIN)/pip-audit --strict --disable-pip --no-deps --requirement $(VENV)/requirements.txt
 
-# A browser for the tests of the page: the one that is there, else Debian's, else Playwright's own.
+# A browser for the tests of the page: an installed one, else Debian's, else Playwright's.
 browser: $(READY)
 	@command -v chromium || command -v chromium-browser || command -v google-chrome \
 	|| { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update -qq && apt-get install -y -qq chromium; } \
@@ -50,28 +48,28 @@ browser: $(READY)
 test: check browser
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not drill"
 
-# Long forms of the drills of `make test`.
+# The long drills.
 drill: $(READY) browser
 	$(BIN)/python -m pytest -m drill
 
-# Ratios taken side by side in one run; all of them run, and it fails if one is below the floor that we promise.
+# Runs all benchmarks; fails if one misses its limit.
 bench: $(READY)
 	$(INSTALL) --editable '.[dev,bench]'
 	missed=; for benchmark in benchmarks/*.py; do \
 		echo "== $$benchmark"; $(BIN)/python $$benchmark --check || missed="$$missed $$benchmark"; \
 	done; test -z "$$missed" || { echo "missed:$$missed" >&2; exit 1; }
 
-# A key for the API and a password for Postgres, for docker compose; those that are there stay. The folder is closed to
-# others; the files in it can be read by everyone, since compose mounts them as they are for a user of its own.
+# An API key and a Postgres password for docker compose; existing ones stay. Only you can open the folder; the files are
+# world-readable because compose mounts them unchanged for another user.
 secrets:
 	@umask 077; mkdir -p "$(SECRETS)"
 	@for name in api_key postgres_password; do \
 		[ -s "$(SECRETS)/$$name" ] || head -c 24 /dev/urandom | od -An -v -tx1 | tr -d ' \n' > "$(SECRETS)/$$name"; \
 		chmod 444 "$(SECRETS)/$$name"; \
 	done
-	@echo "$(SECRETS)/api_key is what clients send as X-API-Key"
+	@echo "$(SECRETS)/api_key has the key that clients send as X-API-Key"
 
-# Exact versions and hashes of what the images install; UPGRADE=1 takes the newest that fit.
+# Exact versions and hashes for the images; UPGRADE=1 takes the newest compatible versions.
 lock: $(READY)
 	$(BIN)/python deploy/lock.py $(if $(UPGRADE),--upgrade)
 
@@ -80,7 +78,7 @@ dist: $(READY)
 	rm -rf dist
 	$(BIN)/python -m uv build --quiet --out-dir dist
 
-# The pictures of README and docs, of a real run of the demo with two seeds.
+# The pictures of README and docs, from two runs of the demo.
 screenshots: $(READY) browser
 	$(BIN)/python docs/screenshots.py
 

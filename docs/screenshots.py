@@ -1,7 +1,7 @@
-"""Make the pictures of the dashboard, in docs/images and the promise of an empty list: `make screenshots`.
+"""Make the screenshots of docs/images and the demo picture of the empty list: `make screenshots`.
 
-Starts a server of its own and runs the demo in it twice, with two seeds, which takes minutes. To use a server that runs
-already, with its newest demos that are done: `python docs/screenshots.py --server http://127.0.0.1:8360`.
+Starts a server and runs the demo twice, with two seeds, which takes minutes. To use the newest finished demos of a
+running server: `python docs/screenshots.py --server http://127.0.0.1:8360`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from valleyscope.app.commands.client import Client
 
 HOUSE = Path(__file__).resolve().parents[1]
 IMAGES = HOUSE / "docs" / "images"
-PROMISES = {"light": HOUSE / "static" / "promise.webp", "dark": HOUSE / "static" / "promise-dark.webp"}
+DEMO_PICTURES = {"light": HOUSE / "static" / "demo-light.webp", "dark": HOUSE / "static" / "demo-dark.webp"}
 DEMO = "digits"
 OTHER = "digits, seed 1"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -42,7 +42,7 @@ DRAWN = """() => {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="make the pictures of the dashboard")
-    parser.add_argument("--server", metavar="URL", help="a server that runs already (default: start one)")
+    parser.add_argument("--server", metavar="URL", help="a running server (default: start one)")
     options = parser.parse_args()
     IMAGES.mkdir(exist_ok=True)
     with served(options.server) as address, sync_playwright() as playwright:
@@ -55,7 +55,7 @@ def main() -> int:
         shoot(browser, f"{main_view}?plane=basins&show=train-loss&form=3d", "relief-light", 1440, "light")
         shoot(browser, f"{address}/compare?ids={experiment},{other}&plane=basins", "compare-light", 1440, "light")
         shoot(browser, f"{address}/", "list-light", 1440, "light", whole=False)
-        for theme, path in PROMISES.items():
+        for theme, path in DEMO_PICTURES.items():
             save(taken(browser, f"{main_view}?plane=basins", 1200, theme, part=".surfaces .pictures"), path)
         browser.close()
         export(address, experiment)
@@ -64,7 +64,7 @@ def main() -> int:
 
 @contextmanager
 def served(address: str | None) -> Iterator[str]:
-    """The address of a server, which ends with this block if it was started here."""
+    """The URL of the given server, or of a new one that ends with this block."""
     if address is not None:
         yield address
         return
@@ -91,13 +91,13 @@ def run(client: Client, submission: dict[str, object]) -> None:
 
 
 def chosen(client: Client) -> tuple[str, str]:
-    """The newest demo that is done, and the newest one with another seed to compare it with."""
+    """The newest finished demo, and the newest one with another seed."""
     done = client.get("/api/experiments?state=done&limit=200")["items"]
     newest = {found["name"]: found["id"] for found in reversed(done)}
     if not {DEMO, OTHER} <= set(newest):
         raise SystemExit(
-            f"experiments {DEMO!r} and {OTHER!r} must be done at that server: run the recipe {DEMO}, once as it is and "
-            f"once with seed 1 under the other name"
+            f"experiments {DEMO!r} and {OTHER!r} must be done on that server: run the recipe {DEMO}, then again "
+            f"with seed 1 and the other name"
         )
     return newest[DEMO], newest[OTHER]
 
@@ -117,7 +117,7 @@ def taken(
     page.set_default_timeout(120_000)
     page.goto(address)
     page.wait_for_function(DRAWN)
-    page.wait_for_timeout(1000)  # a relief is painted in the frames that follow, of which nobody is told
+    page.wait_for_timeout(1000)  # a 3-D surface is painted in later frames, without an event
     if part:
         page.add_style_tag(content=".table-button { visibility: hidden }")
     shot = page.locator(part).first.screenshot() if part else page.screenshot(full_page=whole)

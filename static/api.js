@@ -1,13 +1,13 @@
-/** Talks to the REST API: errors as objects, the key asked for once, and lost connections waited out. */
+/** REST client: throws ApiError, asks for the API key when needed, and waits while the server is unreachable. */
 
 import { connection } from './connection.js';
-import { askForKey } from './components/keys.js';
-import { followEvents } from './events.js';
+import { askForKey } from './components/api-key-dialog.js';
+import { followEvents } from './event-stream.js';
 
 const KEY = 'valley-key';
 
-/** An answer that is no success. `fields` has the messages by path, such as 'minima.altsdp.mu'. */
-export class ApiError extends Error {
+/** An error response. `fields` has its messages by path, such as 'minima.altsdp.mu'. */
+class ApiError extends Error {
   constructor(status, problem) {
     super(problem.detail || problem.title || `The server answered ${status}`);
     this.name = 'ApiError';
@@ -19,31 +19,30 @@ export class ApiError extends Error {
   }
 }
 
-function keptKey() {
+function storedKey() {
   try { return sessionStorage.getItem(KEY); } catch { return null; }
 }
 
-function keep(key) {
-  try { sessionStorage.setItem(KEY, key); } catch { /* storage is off: it is asked for again */ }
+function storeKey(key) {
+  try { sessionStorage.setItem(KEY, key); } catch { /* storage is off: you are asked again */ }
 }
 
-let asking = null;
+let dialog = null;
 
-/** All requests that meet a closed door wait for one question. */
+/** Requests that get a 401 share one dialog. */
 function askOnce(wrong) {
-  asking ??= askForKey(wrong).then(keep).finally(() => { asking = null; });
-  return asking;
+  dialog ??= askForKey(wrong).then(storeKey).finally(() => { dialog = null; });
+  return dialog;
 }
 
 /**
- * Sends a request. One that only reads waits while the server is away and is sent again when it is back.
- * @param {{read?: (response: Response) => Promise<unknown>}} [options] read: what is wanted of a response; one that the
- *   server was lost in the middle of is as none
- * @returns {Promise<any>} a response that is a success, or what was read of it
+ * Sends a request. A GET is sent again when the server is back.
+ * @param {{read?: (response: Response) => Promise<unknown>}} [options] read: reads the body; a failure counts as no response
+ * @returns {Promise<any>} the successful response, or what `read` returned
  */
 export async function send(method, path, { body, headers = {}, signal, type = 'application/json', accept, read } = {}) {
   for (;;) {
-    const key = keptKey();
+    const key = storedKey();
     let response;
     let found;
     try {
@@ -62,16 +61,16 @@ export async function send(method, path, { body, headers = {}, signal, type = 'a
       found = read && response.ok ? await read(response) : response;
     } catch (error) {
       if (signal?.aborted) throw error;
-      connection.lost();
+      connection.setOffline();
       if (method !== 'GET') {
-        throw new ApiError(0, { code: 'unreachable', detail: 'The server does not answer. Nothing is lost: try again when it is back.' });
+        throw new ApiError(0, { code: 'unreachable', detail: 'The server does not answer. Your input is kept: try again when it is back.' });
       }
-      await connection.back(signal);
+      await connection.untilOnline(signal);
       continue;
     }
-    connection.alive();
+    connection.setOnline();
     if (response.status === 401) {
-      await askOnce(Boolean(key) && key === keptKey());
+      await askOnce(Boolean(key) && key === storedKey());
       continue;
     }
     if (response.ok) return found;

@@ -42,7 +42,7 @@ const SHAPES = {
   file: 'M4 2h5l3 3v9H4zM9 2v3h3',
 };
 
-/** An icon that says nothing by itself: text stands beside it. */
+/** An icon, hidden from screen readers: put a text beside it. */
 export function icon(name) {
   const drawing = document.createElementNS(SVG, 'svg');
   for (const [key, value] of Object.entries({ viewBox: '0 0 16 16', width: 16, height: 16, 'aria-hidden': 'true', class: 'icon' })) {
@@ -54,7 +54,10 @@ export function icon(name) {
   return drawing;
 }
 
+/** A name with a dot in its colour. */
+export const colouredName = (colour, name) => element('span.named', {}, element('i.dot', { style: `background:${colour}` }), name);
+
 let count = 0;
 
-/** An id that is used once in the page, to tie labels and explanations to fields. */
+/** A unique id, to link labels and hints to fields. */
 export const uniqueId = (prefix = 'id') => `${prefix}-${++count}`;

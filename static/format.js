@@ -1,7 +1,8 @@
-/** Numbers and times for people. */
+/** Numbers and times as text. */
 
 const DASH = '–';
 
+const two = (number) => String(Math.floor(number)).padStart(2, '0');
 const missing = (value) => value === null || value === undefined || Number.isNaN(Number(value));
 
 /** A loss with three significant digits: 0.470, 123, ∞. */
@@ -16,7 +17,7 @@ export function loss(value) {
 /** A share in percent with one decimal: 98.6 %. */
 export const percent = (share) => (missing(share) ? DASH : `${(100 * Number(share)).toFixed(1)} %`);
 
-/** So many significant digits, without an exponent where that is short: 0.000168, 1.66, 2.50e-9. */
+/** A number with this many significant digits, without an exponent if that is short: 0.000168, 1.66, 2.50e-9. */
 export function plainPrecision(number, digits) {
   const text = Number(number).toPrecision(digits);
   const size = Math.abs(Number(text));
@@ -28,7 +29,6 @@ export function plainPrecision(number, digits) {
 export function duration(seconds) {
   if (missing(seconds)) return DASH;
   const whole = Math.max(0, Math.round(Number(seconds)));
-  const two = (number) => String(Math.floor(number)).padStart(2, '0');
   if (whole < 60) return `${whole} s`;
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${two(whole % 60)} s`;
   if (whole < 172_800) return `${Math.floor(whole / 3600)} h ${two((whole % 3600) / 60)} min`;
@@ -49,11 +49,10 @@ export function ago(iso, now = Date.now()) {
   return moment(iso).slice(0, 10);
 }
 
-/** A time stamp in the zone of this place, to the minute: 2026-02-03 10:12. */
+/** A local time stamp to the minute: 2026-02-03 10:12. */
 export function moment(iso) {
   const date = new Date(iso);
   if (Number.isNaN(date.getTime())) return DASH;
-  const two = (number) => String(number).padStart(2, '0');
   const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join('-');
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }

@@ -1,11 +1,11 @@
-/** The frame of the page: which view an address shows, the theme, and what is said about the connection. */
+/** Entry point: shows the view for the current URL, the theme switch and the connection notice. */
 
 import { api } from './api.js';
 import { element } from './elements.js';
-import { Store } from './store.js';
+import { UrlState } from './url-state.js';
 import { theme } from './theme.js';
 import { themeSwitch } from './components/theme-switch.js';
-import { problem } from './components/problem.js';
+import { errorPage } from './components/problem.js';
 
 const ROUTES = [
   { name: 'experiments', path: /^\/$/, load: () => import('./views/experiments.js') },
@@ -15,16 +15,16 @@ const ROUTES = [
   { name: 'workers', path: /^\/workers$/, load: () => import('./views/workers.js') },
   { name: 'help', path: /^\/help$/, load: () => import('./views/help.js') },
 ];
-const NOTICE_PATIENCE = 600;
+const NOTICE_DELAY = 600;
 
 const root = document.getElementById('view');
 const announcer = document.getElementById('announcer');
-const store = new Store(() => current?.view?.update?.(store.get()));
+const urlState = new UrlState(() => current?.view?.update?.(urlState.get()));
 
 /** @type {{path: string, view: {update?: Function, unmount?: Function} | null} | null} */
 let current = null;
 
-/** Says something to those who listen to the page instead of looking at it. */
+/** Announces a text to screen readers. */
 function announce(text) {
   announcer.textContent = '';
   requestAnimationFrame(() => { announcer.textContent = text; });
@@ -33,7 +33,7 @@ function announce(text) {
 /**
  * Shows the view of a path.
  * @param {string} path may have a query
- * @param {Record<string, unknown>} [state] further fields of the query
+ * @param {Record<string, unknown>} [state] fields to add to the query
  */
 function navigate(path, state = {}) {
   const address = new URL(path, location.href);
@@ -47,16 +47,16 @@ function navigate(path, state = {}) {
 async function show({ moved = false } = {}) {
   const path = location.pathname.replace(/(.)\/$/, '$1');
   if (current?.path === path) {
-    current.view?.update?.(store.get());
+    current.view?.update?.(urlState.get());
     return;
   }
   current?.view?.unmount?.();
   const mine = { path, view: null };
   current = mine;
   const route = ROUTES.find((entry) => entry.path.test(path));
-  mark(route?.name);
+  highlightLink(route?.name);
   if (!route) {
-    root.replaceChildren(nothingHere(path));
+    root.replaceChildren(notFound(path));
   } else {
     try {
       const { default: mount } = await route.load();
@@ -64,12 +64,12 @@ async function show({ moved = false } = {}) {
       root.replaceChildren();
       root.dataset.view = route.name;
       const asked = location.search;
-      mine.view = await mount(root, { api, store, params: path.match(route.path).groups ?? {}, navigate, theme, announce });
+      mine.view = await mount(root, { api, urlState, params: path.match(route.path).groups ?? {}, navigate, theme, announce });
       if (current !== mine) mine.view?.unmount?.();
-      else if (location.search !== asked) mine.view?.update?.(store.get()); // chosen before the view could be told
+      else if (location.search !== asked) mine.view?.update?.(urlState.get()); // the URL changed while the view was loading
     } catch (error) {
       if (current !== mine) return;
-      root.replaceChildren(element('div.page', {}, element('h1', {}, 'This view cannot be shown'), problem(error)));
+      root.replaceChildren(element('div.page', {}, errorPage('This view could not be loaded', error)));
     }
   }
   if (moved && current === mine) {
@@ -79,22 +79,22 @@ async function show({ moved = false } = {}) {
   }
 }
 
-function mark(name) {
+function highlightLink(name) {
   for (const link of document.querySelectorAll('nav a[data-view]')) {
     if (link.dataset.view === name) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
 }
 
-function nothingHere(path) {
+function notFound(path) {
   document.title = 'Not found · Valleyscope';
   return element('div.page', {},
-    element('h1', { tabIndex: -1 }, 'Nothing here'),
+    element('h1', { tabIndex: -1 }, 'Page not found'),
     element('p', {}, `There is no page at ${path}. `, element('a', { href: '/' }, 'All experiments')));
 }
 
-/** Links within the page change the view without loading the page again. */
-function follow(event) {
+/** Follows a link to another view without reloading the page. */
+function onClick(event) {
   const link = event.target.closest?.('a[href]');
   const plain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
   if (!link || !plain || event.defaultPrevented || link.target || link.hasAttribute('download')) return;
@@ -106,7 +106,7 @@ function follow(event) {
   navigate(address.href);
 }
 
-function tellOfConnection() {
+function showConnectionState() {
   const notice = document.getElementById('notice');
   let timer = 0;
   api.connection.addEventListener('change', () => {
@@ -116,15 +116,15 @@ function tellOfConnection() {
       notice.textContent = '';
     } else {
       timer = setTimeout(() => {
-        notice.textContent = 'The server does not answer. What you see stays; the page goes on by itself when it is back.';
+        notice.textContent = 'The server does not answer. The page reconnects by itself; what you see may be out of date.';
         notice.hidden = false;
-      }, NOTICE_PATIENCE);
+      }, NOTICE_DELAY);
     }
   });
 }
 
-document.addEventListener('click', follow);
+document.addEventListener('click', onClick);
 addEventListener('popstate', () => show());
 document.getElementById('tools').append(themeSwitch(theme));
-tellOfConnection();
+showConnectionState();
 show();

@@ -12,7 +12,7 @@ export function loadPlotly() {
     script.onerror = () => {
       loading = null;
       script.remove();
-      reject(new Error('plotly.js could not be loaded: is the server running?'));
+      reject(new Error('plotly.js could not be loaded. Check that the server is running, then reload the page.'));
     };
     document.head.append(script);
   });

@@ -1,9 +1,9 @@
 /**
- * Calls a function again and again while the page is visible, never twice at once.
- * @param {() => Promise<number>} look returns the pause until the next look, in milliseconds
- * @returns {{now: () => Promise<void>, stop: () => void}} now: a look that begins after this call, as soon as it may
+ * Calls a function repeatedly while the page is visible, never twice at once.
+ * @param {() => Promise<number>} load returns the milliseconds to wait before the next call
+ * @returns {{now: () => Promise<void>, stop: () => void}} now: load as soon as possible, after any load in progress
  */
-export function poll(look) {
+export function poll(load) {
   let timer = 0;
   let running = null;
   let next = null;
@@ -11,11 +11,11 @@ export function poll(look) {
 
   async function once() {
     clearTimeout(timer);
-    const pause = await look();
+    const pause = await load();
     if (!stopped && !document.hidden) timer = setTimeout(now, pause);
   }
 
-  /** What is under way may have been answered before that happened for which somebody wants to look again. */
+  /** A load in progress may hold old data, so a second one follows it. */
   function now() {
     if (running) return (next ??= running.then(again, again));
     running = once().finally(() => { running = null; });
@@ -27,14 +27,14 @@ export function poll(look) {
     return stopped ? undefined : now();
   }
 
-  const seen = () => { if (!document.hidden && !stopped) now(); };
-  document.addEventListener('visibilitychange', seen);
+  const onVisible = () => { if (!document.hidden && !stopped) now(); };
+  document.addEventListener('visibilitychange', onVisible);
   return {
     now,
     stop: () => {
       stopped = true;
       clearTimeout(timer);
-      document.removeEventListener('visibilitychange', seen);
+      document.removeEventListener('visibilitychange', onVisible);
     },
   };
 }

@@ -27,7 +27,7 @@ class Theme extends EventTarget {
     try {
       if (choice === 'system') localStorage.removeItem(KEY);
       else localStorage.setItem(KEY, choice);
-    } catch { /* storage is off: it holds until the page is left */ }
+    } catch { /* storage is off: the choice lasts until you leave the page */ }
     this.#apply(choice === 'system' ? undefined : choice);
   }
 

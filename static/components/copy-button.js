@@ -1,4 +1,4 @@
-import { icon } from '../elements.js';
+import { element, icon } from '../elements.js';
 
 /** <copy-button> copies what its `text` property returns. */
 class CopyButton extends HTMLElement {
@@ -7,21 +7,16 @@ class CopyButton extends HTMLElement {
 
   connectedCallback() {
     if (this.firstChild) return;
-    const button = document.createElement('button');
-    button.type = 'button';
-    const words = document.createElement('span');
-    words.textContent = 'Copy';
-    button.append(icon('copy'), words);
-    button.addEventListener('click', async () => {
+    const words = element('span', {}, 'Copy');
+    this.append(element('button', { type: 'button', onclick: async () => {
       await copy(this.text());
       words.textContent = 'Copied';
       setTimeout(() => { words.textContent = 'Copy'; }, 1500);
-    });
-    this.append(button);
+    } }, icon('copy'), words));
   }
 }
 
-/** Beyond loopback a page without https has no clipboard, hence the old way beside it. */
+/** Without https, only loopback pages have navigator.clipboard; others use the old way. */
 async function copy(text) {
   if (navigator.clipboard) {
     await navigator.clipboard.writeText(text);
@@ -39,14 +34,7 @@ customElements.define('copy-button', CopyButton);
 
 /** A block of code with a button that copies it. */
 export function codeBlock(label) {
-  const figure = document.createElement('div');
-  figure.className = 'code';
-  const pre = document.createElement('pre');
-  pre.tabIndex = 0;
-  pre.setAttribute('role', 'region');
-  pre.setAttribute('aria-label', label);
-  const button = document.createElement('copy-button');
-  button.text = () => pre.textContent;
-  figure.append(pre, button);
-  return { node: figure, show: (text) => { pre.textContent = text; } };
+  const pre = element('pre', { tabIndex: 0, role: 'region', 'aria-label': label });
+  const button = element('copy-button', { text: () => pre.textContent });
+  return { node: element('div.code', {}, pre, button), show: (text) => { pre.textContent = text; } };
 }

@@ -11,3 +11,10 @@ export function problem(error, { again } = {}) {
     element('p', {}, error.message || String(error)),
     again ? element('button', { type: 'button', onclick: again }, 'Try again') : null);
 }
+
+/** The content of a view that could not be shown. */
+export const errorPage = (title, error) => [
+  element('h1', { tabIndex: -1 }, title),
+  problem(error),
+  element('p', {}, element('a', { href: '/' }, 'All experiments')),
+];

@@ -1,9 +1,9 @@
 import { element, icon } from '../elements.js';
 
-const CHOICES = [['system', 'As the system'], ['light', 'Light'], ['dark', 'Dark']];
+const CHOICES = [['system', 'System'], ['light', 'Light'], ['dark', 'Dark']];
 const ICONS = { system: 'system', light: 'sun', dark: 'moon' };
 
-/** A button that goes through system, light and dark. */
+/** A button that cycles through system, light and dark. */
 export function themeSwitch(theme) {
   const button = element('button.plain', { type: 'button', onclick: next });
   show();

@@ -1,7 +1,8 @@
 import { viridis } from '../colours.js';
+import { element } from '../elements.js';
 import { scaleFor } from '../plots/scale.js';
 
-const MOST_LIVE = 2; // a browser has six connections to a server, and the page needs some for itself
+const MOST_LIVE = 2; // of the six connections that a browser opens to one server
 const live = new Set();
 const WITH_SURFACE = ['surfaces', 'profiles', 'verdict'];
 
@@ -12,15 +13,12 @@ const WITH_SURFACE = ['surfaces', 'profiles', 'verdict'];
 export class Thumbnail {
   constructor(api) {
     this.api = api;
-    this.canvas = document.createElement('canvas');
-    this.canvas.className = 'thumbnail';
-    this.canvas.setAttribute('role', 'img');
-    this.canvas.setAttribute('aria-label', 'no surface yet');
+    this.canvas = element('canvas.thumbnail', { role: 'img', 'aria-label': 'no surface yet' });
     this.close = () => {};
     this.source = null;
   }
 
-  /** Shows what there is of an experiment; costs nothing while that does not change. */
+  /** Shows an experiment; does nothing if its surface has not changed. */
   show(experiment) {
     const { id, state, stage, planes, run } = experiment;
     if (!planes.length) return;
@@ -40,11 +38,11 @@ export class Thumbnail {
       const { rows, columns, z, done } = await this.api.binary(`/api/experiments/${id}/surface`);
       this.#draw(rows, columns, z, done, 'train loss on the first plane');
     } catch {
-      this.canvas.setAttribute('aria-label', 'the surface cannot be read'); // or was deleted meanwhile
+      this.canvas.setAttribute('aria-label', 'the surface could not be read'); // perhaps just deleted
     }
   }
 
-  /** What is not in a result yet is in the events that told of it. */
+  /** Until the experiment is done, its values come from the event stream. */
   #fromTiles(id, plane, follow) {
     let side = 0;
     let cells = [];
@@ -93,7 +91,7 @@ export class Thumbnail {
   }
 }
 
-/** A coarse cell stands for those around it until they are computed. */
+/** The nearest computed cell: a coarse grid fills the picture until the rest is computed. */
 function nearestDone(done, rows, columns, row, column) {
   for (let reach = 0; reach <= 6; reach += 1) {
     for (let r = Math.max(0, row - reach); r <= Math.min(rows - 1, row + reach); r += 1) {

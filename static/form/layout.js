@@ -1,4 +1,4 @@
-/** What the form shows first. Fields that are not named here are shown as well, further down. */
+/** Which fields the form shows first. All others are under "More". */
 
 export const SECTIONS = [
   ['Experiment', ['name', 'dataset', 'model', 'seed']],
@@ -9,8 +9,8 @@ export const SECTIONS = [
   ['Evaluation and verdict', ['splits', 'batch_norm', 'precision', 'samples', 'points', 'verdict']],
 ];
 
-/** Fields of a submission that are no part of the experiment: they stand beside the button. */
-export const APART = ['force', 'priority'];
+/** Fields of a submission that are not part of the spec; they are beside the button. */
+export const NOT_IN_SPEC = ['force', 'priority'];
 
 const PRUNING = ['mode', 'mu', 'c', 'target', 'structure'];
 const FIRST = {

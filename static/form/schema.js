@@ -1,14 +1,11 @@
-/**
- * Reads the JSON schema of a spec from the API's OpenAPI document and says what kind of field each part is, so that
- * the form has what the server accepts and nothing else.
- */
+/** Describes the fields of a spec from the API's OpenAPI document, so the form offers what the server accepts. */
 
 /**
  * @typedef {object} Field
  * @property {'object'|'map'|'union'|'choice'|'boolean'|'integer'|'number'|'text'|'list'|'tuple'} kind
  * @property {boolean} optional whether it may be left out
  * @property {string} description
- * @property {unknown} [fallback] what holds where nothing is given
+ * @property {unknown} [fallback] the default
  * @property {Record<string, object>} [properties] of an object
  * @property {boolean} [open] whether an object may have further fields
  * @property {object} [items] schema of the entries of a map or list
@@ -25,7 +22,7 @@ export class Schema {
     this.document = document;
   }
 
-  /** The schema of what POST `path` takes that has no recipe in it: a whole spec. */
+  /** The schema of a whole spec that POST `path` takes (the branch without a recipe). */
   submission(path = '/api/experiments') {
     const body = this.document.paths[path].post.requestBody.content['application/json'].schema;
     const branches = (body.oneOf ?? body.anyOf ?? [body]).map((branch) => this.resolve(branch));
@@ -68,5 +65,5 @@ export class Schema {
   }
 }
 
-/** "batch_size" as people say it. */
+/** "batch_size" as "batch size". */
 export const words = (name) => name.replaceAll('_', ' ');

@@ -1,4 +1,4 @@
-// A plane of an experiment: its grid, what was computed on it so far, and where everything with a name lies.
+// A plane of an experiment: its grid, the values computed so far, and the coordinates of named points and paths.
 
 /** The number of values in a row of a surface's `paths`: x and y. */
 const PAIR = 2;
@@ -54,19 +54,19 @@ export class Plane {
     return (this.distances[name] ?? 0) > 0.01 * Math.max(...this.extent);
   }
 
-  /** Take in values from an answer of /surface; what tiles brought meanwhile stays. */
+  /** Add values from /surface; values from tiles stay. */
   merge(split, quantity, values, done) {
     const grid = this.grid(split, quantity);
     for (let index = 0; index < grid.length; index++) if (done[index]) grid[index] = values[index];
     return grid;
   }
 
-  /** Mark points as computed, once all quantities of them are in. */
+  /** Mark points as computed once all their quantities are there. */
   markDone(done) {
     for (let index = 0; index < done.length; index++) if (done[index]) this.#mark(index);
   }
 
-  /** Take in a tile: rows and columns with one entry a point, values by split and quantity. */
+  /** Add a tile: rows and columns with one entry a point, values by split and quantity. */
   addTile({ rows, columns, values }) {
     for (const [split, quantities] of Object.entries(values)) {
       for (const [quantity, list] of Object.entries(quantities)) {

@@ -1,6 +1,6 @@
-/** The menu of what can be taken away: the picture on screen as PNG and SVG, and the files of the experiment. */
+/** The download menu: the picture on screen as PNG and SVG, and the files of the experiment. */
 
-import { notify } from '../components/notices.js';
+import { toastErrors } from '../components/toasts.js';
 import { element } from '../elements.js';
 import { bytes } from '../format.js';
 import { save } from '../plots/export.js';
@@ -13,27 +13,20 @@ const WORDS = {
   'verdict.json': 'verdict',
 };
 
+const attempt = (name, action) => toastErrors(action, `Could not download ${name}: `);
+
 export class Downloads {
-  #observed;
+  #live;
   #api;
 
   /** @param {{picture: (format: string) => Promise<Blob>}} source */
-  constructor(observed, api, source) {
-    this.#observed = observed;
+  constructor(live, api, source) {
+    this.#live = live;
     this.#api = api;
     this.source = source;
     this.list = element('div.menu-list');
     const summary = element('summary.button', {}, 'Download');
-    this.node = element(
-      'details.menu',
-      {
-        ontoggle: () => {
-          if (this.node.open) this.#fill();
-        },
-      },
-      summary,
-      this.list,
-    );
+    this.node = element('details.menu', { ontoggle: () => this.node.open && this.#fill() }, summary, this.list);
     this.node.addEventListener('keydown', (event) => {
       if (event.key !== 'Escape') return;
       this.node.open = false;
@@ -49,29 +42,16 @@ export class Downloads {
     document.removeEventListener('pointerdown', this.outside);
   }
 
-  /** Fetched rather than linked to: a server with a key wants it with each request. */
-  file = async ({ name, link }) => {
-    await this.#attempt(name, async () => save(await this.#api.blob(link), `${this.#observed.id}-${name}`));
-  };
+  /** Fetched, not linked: a link cannot send the API key. */
+  file = ({ name, link }) => attempt(name, async () => save(await this.#api.blob(link), `${this.#live.id}-${name}`));
 
   #fill() {
-    const { experiment, files, planes } = this.#observed;
+    const { experiment, files, planes } = this.#live;
     const entry = (name, words, size, action) =>
-      element(
-        'button.plain',
-        {
-          type: 'button',
-          'data-file': name,
-          onclick: () => {
-            this.node.open = false;
-            action();
-          },
-        },
-        element('span', {}, words),
-        element('small.soft', {}, size),
-      );
+      element('button.plain', { type: 'button', 'data-file': name, onclick: () => { this.node.open = false; action(); } },
+        element('span', {}, words), element('small.soft', {}, size));
     const picture = (format) =>
-      this.#attempt(format, async () =>
+      attempt(format, async () =>
         save(await this.source.picture(format), `${experiment.name}-${this.source.name()}.${format}`),
       );
     const pictures = planes.size
@@ -88,13 +68,5 @@ export class Downloads {
       ),
     );
     this.list.replaceChildren(...pictures, ...others);
-  }
-
-  async #attempt(name, action) {
-    try {
-      await action();
-    } catch (error) {
-      notify(`${name} could not be downloaded: ${error.message}`, { bad: true });
-    }
   }
 }

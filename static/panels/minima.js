@@ -1,20 +1,20 @@
 /** The minima: a table with one colour each, their training epoch by epoch, and the sparsity of their layers. */
 
 import { dataTable } from '../components/data-table.js';
-import { element } from '../elements.js';
+import { colouredName, element } from '../elements.js';
 import { loss, percent } from '../format.js';
 import { Plot } from '../plots/plot.js';
 import { sparsityFigure } from '../plots/sparsity.js';
 import { QUANTITIES, trainingFigure } from '../plots/training.js';
-import { toggle } from './controls.js';
+import { toggle } from './toolbar-controls.js';
 import { layersTable, trainingTable } from './tables.js';
 
 export class MinimaPanel {
-  #observed;
+  #live;
   #colours;
 
-  constructor(observed, { colours }) {
-    this.#observed = observed;
+  constructor(live, { colours }) {
+    this.#live = live;
     this.#colours = colours;
     this.place = element('div');
     this.words = element('p.soft.caption');
@@ -22,17 +22,11 @@ export class MinimaPanel {
   }
 
   draw() {
-    const sharpness = this.#observed.verdict?.sharpness ?? {};
-    const runs = this.#observed.runs;
+    const sharpness = this.#live.verdict?.sharpness ?? {};
+    const runs = this.#live.runs;
     const hasSharpness = Object.keys(sharpness).length > 0;
-    const titles = [
-      'train loss',
-      'test loss',
-      'test accuracy',
-      'sparsity',
-      'zero groups',
-      ...(hasSharpness ? ['sharpness'] : []),
-    ];
+    const titles = ['train loss', 'test loss', 'test accuracy', 'sparsity', 'zero groups'];
+    if (hasSharpness) titles.push('sharpness');
     this.words.textContent = [
       'Losses in nats, after the last epoch.',
       'Sparsity: parameters that are exactly zero; zero groups: whole filters, rows or kernels with their bias.',
@@ -41,8 +35,9 @@ export class MinimaPanel {
     this.place.replaceChildren(
       dataTable({
         caption: 'minima',
-        columns: [{ title: 'minimum' }, { title: 'optimiser' }, ...titles.map((title) => ({ title, number: true }))],
-        rows: this.#observed.experiment.minima.map((name) => {
+        text: ['minimum', 'optimiser'],
+        numbers: titles,
+        rows: this.#live.experiment.minima.map((name) => {
           const run = runs.find((found) => found.name === name);
           const final = run?.final ?? {};
           const cells = [
@@ -54,7 +49,7 @@ export class MinimaPanel {
           ];
           if (hasSharpness) cells.push(rise(sharpness[name]));
           return [
-            element('span.named', {}, element('i.dot', { style: `background:${this.#colours[name]}` }), name),
+            colouredName(this.#colours[name], name),
             run?.optimizer || this.#stage(name, final.epoch),
             ...cells,
           ];
@@ -63,25 +58,25 @@ export class MinimaPanel {
     );
   }
 
-  /** What is known of a minimum that is not ready. */
+  /** The state of an untrained minimum. */
   #stage(name, epoch) {
-    const { active, workers } = this.#observed;
-    if (epoch === undefined && workers.some(({ task }) => task === `train:${name}`)) return 'begins';
-    if (epoch === undefined) return active ? 'waits' : 'not trained';
+    const { active, workers } = this.#live;
+    if (epoch === undefined && workers.some(({ task }) => task === `train:${name}`)) return 'starting';
+    if (epoch === undefined) return active ? 'waiting' : 'not trained';
     return active ? `training, epoch ${epoch}` : `stopped at epoch ${epoch}`;
   }
 }
 
 export class TrainingPanel {
-  #observed;
+  #live;
   #context;
 
-  constructor(observed, { store, theme, colours }) {
-    this.#observed = observed;
+  constructor(live, { urlState, theme, colours }) {
+    this.#live = live;
     this.#context = { theme, colours };
     this.log = toggle({
       label: 'log loss',
-      onchange: (on) => store.set({ tlog: on ? null : '0' }, { replace: false }),
+      onchange: (on) => urlState.push({ tlog: on ? null : '0' }),
     });
     this.legend = element('div.legend');
     this.plot = new Plot({
@@ -94,17 +89,14 @@ export class TrainingPanel {
       {},
       Object.keys(QUANTITIES).map(() => element('div.blank')),
     );
-    this.node = element(
-      'section.panel.training',
-      {},
+    this.node = element('section.panel.training', {},
       element('div.toolbar', {}, element('h2', {}, 'Training'), this.log.node, this.legend, this.plot.button),
       this.plot.node,
-      this.blank,
-    );
+      this.blank);
   }
 
   get runs() {
-    return this.#observed.runs.map(({ name, epochs }) => ({
+    return this.#live.runs.map(({ name, epochs }) => ({
       name,
       label: name,
       epochs,
@@ -120,13 +112,9 @@ export class TrainingPanel {
 
   draw() {
     const runs = this.runs.filter(({ epochs }) => epochs.epoch?.length);
-    showOrWait(this, runs.length > 0, this.#observed.active);
+    showOrWait(this, runs.length > 0, this.#live.active);
     if (!runs.length) return;
-    this.legend.replaceChildren(
-      ...runs.map(({ name, color }) =>
-        element('span.named', {}, element('i.dot', { style: `background:${color}` }), name),
-      ),
-    );
+    this.legend.replaceChildren(...runs.map(({ name, color }) => colouredName(color, name)));
     const quantities = Object.keys(QUANTITIES);
     this.plot.draw(({ room, narrow }) =>
       trainingFigure(runs, {
@@ -145,11 +133,11 @@ export class TrainingPanel {
 }
 
 export class SparsityPanel {
-  #observed;
+  #live;
   #context;
 
-  constructor(observed, { theme, colours }) {
-    this.#observed = observed;
+  constructor(live, { theme, colours }) {
+    this.#live = live;
     this.#context = { theme, colours };
     this.plot = new Plot({
       label: 'groups that are zero, by layer',
@@ -157,22 +145,19 @@ export class SparsityPanel {
       table: () => layersTable(this.minima),
     });
     this.blank = element('div.blank');
-    this.node = element(
-      'section.panel.sparsity',
-      {},
+    this.node = element('section.panel.sparsity', {},
       element('h2', {}, 'Sparsity by layer'),
       this.plot.node,
-      this.blank,
-    );
+      this.blank);
   }
 
   get minima() {
-    return this.#observed.runs.filter(({ layers }) => layers.length);
+    return this.#live.runs.filter(({ layers }) => layers.length);
   }
 
   draw() {
     const { minima } = this;
-    showOrWait(this, minima.length > 0, this.#observed.active);
+    showOrWait(this, minima.length > 0, this.#live.active);
     const { theme, colours } = this.#context;
     if (minima.length) this.plot.draw(({ narrow }) => sparsityFigure(minima, { mode: theme.mode, colours, narrow }));
   }
@@ -182,7 +167,7 @@ export class SparsityPanel {
   }
 }
 
-/** A panel with its picture; while there is none and one will come, its layout, so that nothing moves later. */
+/** Shows the plot, or while the experiment runs a placeholder of its size, so nothing moves later. */
 function showOrWait({ node, plot, blank }, there, active) {
   node.hidden = !there && !active;
   plot.node.hidden = !there;

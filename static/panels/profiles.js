@@ -1,4 +1,4 @@
-/** Loss and error along the paths, and which paths are shown; hovering moves marks on the surfaces. */
+/** Loss and error along the paths, with a legend that hides paths; hovering marks the position on the surfaces. */
 
 import { dataTable } from '../components/data-table.js';
 import { element } from '../elements.js';
@@ -7,40 +7,37 @@ import { setMarks } from '../plots/cursor.js';
 import { valueText } from '../plots/numbers.js';
 import { Plot } from '../plots/plot.js';
 import { pathLabel, pathStyle, profileFigure } from '../plots/profile.js';
-import { toggle } from './controls.js';
-import { stroke } from './stroke.js';
+import { toggle } from './toolbar-controls.js';
+import { legendLine } from './legend-line.js';
 import { pathsTable, profileTable } from './tables.js';
 
 const STEP = 0.02;
 
 export class ProfilesPanel {
-  #observed;
+  #live;
   #context;
   #panes = [];
 
-  constructor(observed, { store, theme, cursor, tooltip, colours, announce }) {
-    this.#observed = observed;
-    this.#context = { store, theme, cursor, tooltip, colours, announce };
+  constructor(live, { urlState, theme, cursor, tooltip, colours, announce }) {
+    this.#live = live;
+    this.#context = { urlState, theme, cursor, tooltip, colours, announce };
     this.log = toggle({
       label: 'log loss',
-      onchange: (on) => store.set({ plog: on ? '1' : null }, { replace: false }),
+      onchange: (on) => urlState.push({ plog: on ? '1' : null }),
     });
     this.legend = element('div.legend', { role: 'group', 'aria-label': 'Paths shown' });
     this.pictures = element('div.pictures');
     this.summary = element('div.summary');
-    this.node = element(
-      'section.panel.profiles',
-      {},
+    this.node = element('section.panel.profiles', {},
       element('div.toolbar', {}, element('h2', {}, 'Along the paths'), this.log.node, this.legend),
       this.pictures,
-      this.summary,
-    );
+      this.summary);
     cursor.addEventListener('change', () => this.mark());
   }
 
   /** All paths with their look. */
   get entries() {
-    const { paths } = this.#observed;
+    const { paths } = this.#live;
     return paths.map((path) => ({ path, label: pathLabel(path), line: pathStyle(path, paths, this.#context.colours) }));
   }
 
@@ -93,9 +90,9 @@ export class ProfilesPanel {
     this.#panes.forEach(({ plot }) => plot.close());
   }
 
-  /** The layout of what comes, so that nothing moves when it is there. */
+  /** Placeholders of the final size, so nothing moves later. */
   #wait() {
-    const { active, experiment } = this.#observed;
+    const { active, experiment } = this.#live;
     this.node.hidden = !active || experiment.minima.length < 2;
     if (this.node.hidden) return;
     this.pictures.replaceChildren(
@@ -104,12 +101,12 @@ export class ProfilesPanel {
       ),
     );
     this.summary.replaceChildren(
-      element('p.soft', {}, 'Lines and curves appear here as soon as the minima at their ends are trained.'),
+      element('p.soft', {}, 'Lines and curves appear when their minima are trained.'),
     );
   }
 
   get #quantities() {
-    const splits = this.#observed.experiment.spec.splits ?? ['train', 'test'];
+    const splits = this.#live.experiment.spec.splits ?? ['train', 'test'];
     return [
       ['train', 'loss'],
       [splits.includes('test') ? 'test' : 'train', 'error'],
@@ -179,19 +176,16 @@ export class ProfilesPanel {
     const flip = (name) => {
       const next = new Set(this.view.hidden);
       if (!next.delete(name)) next.add(name);
-      this.#context.store.set({ hide: [...next].join(',') }, { replace: false });
+      this.#context.urlState.push({ hide: [...next].join(',') });
     };
     const key = entries.map(({ label }) => label).join();
     if (key !== this.key) {
       this.key = key;
       this.legend.replaceChildren(
         ...entries.map(({ path, label, line }) => {
-          return element(
-            'button.plain',
-            { type: 'button', 'data-path': path.name, onclick: () => flip(path.name) },
-            stroke(line),
-            label,
-          );
+          return element('button.plain', { type: 'button', 'data-path': path.name, onclick: () => flip(path.name) },
+            legendLine(line),
+            label);
         }),
       );
     }

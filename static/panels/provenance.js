@@ -1,21 +1,21 @@
-/** Where the numbers come from: data, seeds, versions, workers, times; the spec; the same by curl and Python; files. */
+/** Provenance of the results (data, seeds, versions, workers, times), spec, curl and Python code, and files. */
 
 import { codeBlock } from '../components/copy-button.js';
 import { tabs } from '../components/tabs.js';
 import { element } from '../elements.js';
-import { bytes, counted, duration, moment } from '../format.js';
-import { curl, python } from '../views/snippets.js';
+import { bytes, counted, duration, moment, secondsBetween } from '../format.js';
+import { curl, python } from '../components/code-snippets.js';
 
 export class ProvenancePanel {
-  #observed;
+  #live;
   #download;
 
   /** @param {(file: {name: string, link: string}) => void} download */
-  constructor(observed, download) {
-    this.#observed = observed;
+  constructor(live, download) {
+    this.#live = live;
     this.#download = download;
-    this.facts = element('dl.origins');
-    this.files = element('ul.origin-files');
+    this.facts = element('dl.provenance-facts');
+    this.files = element('ul.provenance-files');
     this.spec = codeBlock('spec of this experiment');
     this.curl = codeBlock('the same by curl');
     this.python = codeBlock('the same by Python');
@@ -26,32 +26,26 @@ export class ProvenancePanel {
       { name: 'python', title: 'By Python', content: this.python.node },
       { name: 'files', title: 'Files', content: this.files },
     ];
-    this.node = element(
-      'section.panel.provenance',
-      { 'aria-label': 'Provenance' },
-      tabs({ label: 'Provenance', panels }).node,
-    );
-    this.#write();
+    this.node = element('section.panel.provenance', { 'aria-label': 'Provenance' },
+      tabs({ label: 'Provenance', panels }).node);
+    const { spec } = live.experiment;
+    this.spec.show(JSON.stringify(spec, null, 2));
+    this.curl.show(curl(spec));
+    this.python.show(python(spec));
   }
 
   draw() {
-    const { experiment, files } = this.#observed;
+    const { experiment, files } = this.#live;
     const { spec } = experiment;
-    const { provenance, workers } = this.#observed.contents;
-    const took =
-      experiment.started && experiment.finished
-        ? ` (${duration((Date.parse(experiment.finished) - Date.parse(experiment.started)) / 1000)})`
-        : '';
-    const later = this.#observed.active ? 'known when the first minimum is trained' : 'not recorded';
+    const { provenance, workers } = this.#live.contents;
+    const later = this.#live.active ? 'known when the first minimum is trained' : 'not recorded';
     const facts = {
       experiment: `${experiment.id}, run ${experiment.run}`,
       submitted: moment(experiment.created),
       'data set': experiment.dataset,
-      ran: experiment.started
-        ? `${moment(experiment.started)}${experiment.finished ? ` to ${moment(experiment.finished)}` : ''}${took}`
-        : 'not yet',
+      ran: runTime(experiment),
       'data fingerprint': provenance.fingerprint ? element('code', {}, provenance.fingerprint) : later,
-      workers: workers.map(worked).join('; ') || (this.#observed.active ? 'none yet' : 'not recorded'),
+      workers: workers.map(worked).join('; ') || (this.#live.active ? 'none yet' : 'not recorded'),
       network: experiment.model,
       machine: provenance.machine ?? later,
       seeds: experiment.minima.map((name) => `${name} ${seedsOf(name, spec, provenance)}`).join(', '),
@@ -66,25 +60,20 @@ export class ProvenancePanel {
     );
     this.files.replaceChildren(
       ...files.map((file) =>
-        element(
-          'li',
-          {},
+        element('li', {},
           element('button.plain', { type: 'button', onclick: () => this.#download(file) }, file.name),
-          element('span.soft', {}, file.size === null ? 'made when asked for' : bytes(file.size)),
-        ),
+          element('span.soft', {}, file.size === null ? 'created on download' : bytes(file.size))),
       ),
     );
   }
-
-  #write() {
-    const { spec } = this.#observed.experiment;
-    this.spec.show(JSON.stringify(spec, null, 2));
-    this.curl.show(curl(spec));
-    this.python.show(python(spec));
-  }
 }
 
-/** One number where all of a minimum's seeds are the same, else each by its name. */
+function runTime({ started, finished }) {
+  if (!started) return 'not yet';
+  return finished ? `${moment(started)} to ${moment(finished)} (${duration(secondsBetween(started, finished))})` : moment(started);
+}
+
+/** One number if all seeds of a minimum are equal, else each with its name. */
 function seedsOf(name, spec, { seeds = {} }) {
   const known = seeds[name] ?? spec.minima[name]?.seed ?? spec.seed ?? 0;
   if (typeof known !== 'object') return String(known);

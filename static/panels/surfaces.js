@@ -1,38 +1,37 @@
-/** The surfaces of a plane: one or two pictures side by side, flat or as a relief, with their controls. */
+/** The surfaces of a plane: one or two plots, contour or 3-D, with their controls. */
 
 import { element } from '../elements.js';
-import { SHOWN, cameraText, zoomText, zoomedTo } from '../landscape/viewstate.js';
+import { SHOWN, cameraText, zoomText, zoomedTo } from '../landscape/view-state.js';
 import { contourFigure, surfaceScale } from '../plots/contour.js';
 import { setMarks } from '../plots/cursor.js';
 import { significant } from '../plots/numbers.js';
 import { Plot } from '../plots/plot.js';
 import { reliefFigure } from '../plots/surface3d.js';
-import { captionOf } from './captions.js';
-import { choice, clipRange, clipSlider, segmented, toggle } from './controls.js';
-import { SurfacePointer } from './pointer.js';
+import { captionOf } from './surface-caption.js';
+import { choice, clipRange, clipSlider, segmented, toggle } from './toolbar-controls.js';
+import { SurfacePointer } from './surface-pointer.js';
 import { surfaceTable } from './tables.js';
 
 export class SurfacesPanel {
-  #observed;
+  #live;
   #context;
   #panes = [];
 
-  constructor(observed, { store, theme, cursor, tooltip, colours, announce }) {
-    this.#observed = observed;
-    this.#context = { store, theme, cursor, tooltip, colours, announce };
-    const push = (patch) => store.set(patch, { replace: false });
-    const planes = observed.experiment.planes;
+  constructor(live, { urlState, theme, cursor, tooltip, colours, announce }) {
+    this.#live = live;
+    this.#context = { urlState, theme, cursor, tooltip, colours, announce };
+    const planes = live.experiment.planes;
     this.plane = segmented({
       label: 'plane',
       options: planes.map((name) => [name, name]),
-      onchange: (plane) => push({ plane, zoom: null, clip: null, eclip: null }),
+      onchange: (plane) => urlState.push({ plane, zoom: null, clip: null, eclip: null }),
     });
-    const splits = observed.experiment.spec.splits ?? ['train', 'test'];
+    const splits = live.experiment.spec.splits ?? ['train', 'test'];
     const shows = Object.entries(SHOWN).filter(([, { panes }]) => panes.every(([split]) => splits.includes(split)));
     this.show = choice({
       label: 'show',
       options: shows.map(([value, { title }]) => [value, title]),
-      onchange: (show) => push({ show }),
+      onchange: (show) => urlState.push({ show }),
     });
     this.form = segmented({
       label: 'as',
@@ -40,31 +39,25 @@ export class SurfacesPanel {
         ['contour', 'contour'],
         ['3d', '3-D'],
       ],
-      onchange: (form) => push({ form: form === '3d' ? form : null }),
+      onchange: (form) => urlState.push({ form: form === '3d' ? form : null }),
     });
-    this.log = toggle({ label: 'log', onchange: (on) => push({ log: on ? null : '0' }) });
+    this.log = toggle({ label: 'log', onchange: (on) => urlState.push({ log: on ? null : '0' }) });
     this.clip = clipSlider({
       label: 'clip',
       text: (value) => this.#clipText(value),
-      onchange: (value) => store.set({ [this.#clipField]: value }),
+      onchange: (value) => urlState.set({ [this.#clipField]: value }),
     });
-    this.reset = element(
-      'button',
-      { type: 'button', hidden: true, onclick: () => push({ zoom: null, camera: null }) },
-      'whole plane',
-    );
+    this.reset = element('button', { type: 'button', hidden: true, onclick: () => urlState.push({ zoom: null, camera: null }) },
+      'whole plane');
     this.pictures = element('div.pictures');
     this.caption = element('p.soft.caption');
-    const tools = element(
-      'div.toolbar',
-      {},
+    const tools = element('div.toolbar', {},
       this.plane.node,
       this.show.node,
       this.form.node,
       this.log.node,
       this.clip.node,
-      this.reset,
-    );
+      this.reset);
     this.node = element('section.panel.surfaces', { 'aria-label': 'Surfaces' }, tools, this.pictures, this.caption);
     this.node.hidden = !planes.length;
     cursor.addEventListener('change', () => this.mark());
@@ -83,7 +76,7 @@ export class SurfacesPanel {
   }
 
   draw() {
-    const plane = this.#observed.planes.get(this.view.plane);
+    const plane = this.#live.planes.get(this.view.plane);
     const wanted = SHOWN[this.view.show].panes.filter(([split]) => !plane || plane.has(split, 'loss'));
     const key = `${this.view.plane} ${this.view.show} ${this.view.form} ${Boolean(plane)}`;
     if (key !== this.key) this.#arrange(key, wanted, plane);
@@ -96,14 +89,9 @@ export class SurfacesPanel {
 
   /** Marks where the paths are at the cursor's t. */
   mark() {
-    const plane = this.#observed.planes.get(this.view?.plane);
+    const plane = this.#live.planes.get(this.view?.plane);
     if (!plane) return;
     for (const pane of this.#panes) setMarks(pane.plot, pane.pointer.marks(plane, this.view));
-  }
-
-  /** The pictures that are on screen, for those who export them. */
-  get plots() {
-    return this.#panes.map(({ plot }) => plot);
   }
 
   close() {
@@ -116,17 +104,14 @@ export class SurfacesPanel {
     if (!plane) {
       this.#panes = [];
       const waiting = wanted.map(([split, value]) =>
-        element(
-          'figure.plate',
-          {},
+        element('figure.plate', {},
           element('div.plot-head', {}, element('figcaption', {}, `${split} ${value}`)),
-          element('div.hatched', { role: 'img', 'aria-label': `${split} ${value}: not computed yet` }),
-        ),
+          element('div.hatched', { role: 'img', 'aria-label': `${split} ${value}: not computed yet` })),
       );
       this.pictures.replaceChildren(...waiting);
-      const { active } = this.#observed;
+      const { active } = this.#live;
       this.caption.textContent = active
-        ? 'Hatched: not computed yet. The surface appears here as soon as its minima are trained.'
+        ? 'Hatched: not computed yet. The surface appears when its minima are trained.'
         : 'This plane was not computed.';
       return;
     }
@@ -139,11 +124,11 @@ export class SurfacesPanel {
     const label = `${split} ${value} on the plane ${this.view.plane}, ${this.view.form === '3d' ? 'relief' : 'contour'}. Arrow keys move over the grid.`;
     const plot = new Plot({
       label,
-      table: () => surfaceTable(this.#observed.planes.get(this.view.plane), split, value),
+      table: () => surfaceTable(this.#live.planes.get(this.view.plane), split, value),
     });
     const pane = { plot, split, value };
     pane.pointer = new SurfacePointer(pane, {
-      observed: this.#observed,
+      live: this.#live,
       cursor,
       tooltip,
       colours,
@@ -181,15 +166,15 @@ export class SurfacesPanel {
   }
 
   #listen(pane) {
-    const { store } = this.#context;
+    const { urlState } = this.#context;
     pane.plot.canvas.on('plotly_relayout', (event) => {
       const zoom = zoomedTo(event, pane.plot.canvas._fullLayout);
-      if (zoom && this.view.form !== '3d') store.set({ zoom: zoomText(zoom) }, { replace: false });
+      if (zoom && this.view.form !== '3d') urlState.push({ zoom: zoomText(zoom) });
       const camera = event['scene.camera'];
-      if (camera) store.set({ camera: cameraText(camera.eye) });
+      if (camera) urlState.set({ camera: cameraText(camera.eye) });
     });
     pane.plot.canvas.on('plotly_relayouting', () => this.mark());
-    pane.plot.canvas.on('plotly_doubleclick', () => store.set({ zoom: null }, { replace: false }));
+    pane.plot.canvas.on('plotly_doubleclick', () => urlState.push({ zoom: null }));
     pane.pointer.listen();
   }
 
@@ -204,12 +189,7 @@ export class SurfacesPanel {
   #showClip(plane) {
     const [split, value] = SHOWN[this.view.show].panes[0];
     const scale = surfaceScale(plane, this.#viewOf({ split, value }));
-    let top = scale.high;
-    for (const number of plane.grid(split, value)) if (Number.isFinite(number) && number > top) top = number;
-    this.clip.show(
-      scale.high,
-      clipRange(scale, top),
-      (value === 'loss' ? this.view.clip : this.view.errorClip) !== null,
-    );
+    const chosen = value === 'loss' ? this.view.clip : this.view.errorClip;
+    this.clip.show(scale.high, clipRange(scale, plane.grid(split, value)), chosen !== null);
   }
 }

@@ -1,14 +1,14 @@
-/** The numbers behind the pictures, as content of data tables. */
+/** The numbers of the plots, as content of data tables. */
 
 import { element } from '../elements.js';
 import { loss, percent, plainPrecision } from '../format.js';
-import { stroke } from './stroke.js';
+import { legendLine } from './legend-line.js';
 import { barrierText, significant, valueText } from '../plots/numbers.js';
 import { range } from '../plots/sampling.js';
 
 const MOST = 41;
 
-/** Every so many-th row and column of a surface: a table of 160,000 cells would help nobody; the CSV has all. */
+/** A surface thinned to at most 41 rows and columns; the CSV file has all values. */
 export function surfaceTable(plane, split, value) {
   const columns = range(plane.columns, Math.ceil(plane.columns / MOST));
   const rows = range(plane.rows, Math.ceil(plane.rows / MOST)).reverse();
@@ -16,7 +16,8 @@ export function surfaceTable(plane, split, value) {
   const cell = (index) => (plane.done[index] ? valueText(value, grid[index]) : '');
   return {
     caption: `${split} ${value} on the plane ${plane.name}: rows are y, columns are x`,
-    columns: [{ title: 'y \\ x' }, ...columns.map((column) => ({ title: significant(plane.x[column]), number: true }))],
+    text: ['y \\ x'],
+    numbers: columns.map((column) => significant(plane.x[column])),
     rows: rows.map((row) => [
       significant(plane.y[row]),
       ...columns.map((column) => cell(row * plane.columns + column)),
@@ -30,7 +31,8 @@ export function profileTable(entries, split, value) {
   const shown = entries.filter(({ path }) => path[value][split]);
   return {
     caption: `${split} ${value} along the paths`,
-    columns: [{ title: 't' }, ...shown.map(({ label }) => ({ title: label, number: true }))],
+    text: ['t'],
+    numbers: shown.map(({ label }) => label),
     rows: ts.map((t, index) => [t.toFixed(3), ...shown.map(({ path }) => valueText(value, path[value][split][index]))]),
   };
 }
@@ -49,11 +51,8 @@ export function trainingTable(runs) {
   };
   return {
     caption: 'training, epoch by epoch',
-    columns: [
-      { title: 'minimum' },
-      { title: 'epoch', number: true },
-      ...Object.keys(format).map((name) => ({ title: name.replace('_', ' '), number: true })),
-    ],
+    text: ['minimum'],
+    numbers: ['epoch', ...Object.keys(format).map((name) => name.replace('_', ' '))],
     rows: runs.flatMap(({ label, epochs }) =>
       (epochs.epoch ?? []).map((epoch, index) => [
         label,
@@ -67,11 +66,8 @@ export function trainingTable(runs) {
 export function layersTable(minima) {
   return {
     caption: 'groups and parameters that are zero, by layer',
-    columns: [
-      { title: 'minimum' },
-      { title: 'layer' },
-      ...['groups', 'zero groups', 'parameters', 'zero parameters'].map((title) => ({ title, number: true })),
-    ],
+    text: ['minimum', 'layer'],
+    numbers: ['groups', 'zero groups', 'parameters', 'zero parameters'],
     rows: minima.flatMap(({ name, layers }) =>
       layers.map((layer) => [
         name,
@@ -84,17 +80,15 @@ export function layersTable(minima) {
   };
 }
 
-/** One row a path: its length, barrier, and the range of loss and error along it. */
+/** One row per path: length, barrier, and range of loss and error. */
 export function pathsTable(entries) {
   const ends = (list, text) => (list?.length ? `${text(Math.min(...list))} to ${text(Math.max(...list))}` : '–');
   return {
     caption: 'paths between the minima',
-    columns: [
-      { title: 'path' },
-      ...['length', 'barrier, nats', 'train loss', 'test error'].map((title) => ({ title, number: true })),
-    ],
+    text: ['path'],
+    numbers: ['length', 'barrier, nats', 'train loss', 'test error'],
     rows: entries.map(({ path, label, line }) => [
-      element('span.named', {}, stroke(line), label),
+      element('span.named', {}, legendLine(line), label),
       plainPrecision(path.arc.at(-1), 3),
       barrierText(path.barrier.train ?? NaN),
       ends(path.loss.train, loss),

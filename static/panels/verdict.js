@@ -1,11 +1,11 @@
-/** The head of an experiment: what it is, how far it is, and the verdict in words with its numbers. */
+/** The verdict in words and numbers; before it, the state of the experiment. */
 
 import { badge, experimentBadge } from '../components/badge.js';
 import '../components/progress-bar.js';
 import { element } from '../elements.js';
-import { counted, duration, percent } from '../format.js';
+import { counted, duration, percent, secondsBetween } from '../format.js';
 import { barrierText, fromJson } from '../plots/numbers.js';
-import { STAGES, taskText } from './stages.js';
+import { STAGES, taskText } from './stage-names.js';
 
 const TONES = { 'one basin': 'good', 'joined by a curve only': 'warn', separate: 'bad' };
 
@@ -18,23 +18,23 @@ export function factsOf({ dataset, spec, minima }) {
 
 /** "done in 1 min 12 s", "running: training the minima, 2 min 05 s left" */
 export function stateText({ state, stage, seconds_left: left, started, finished, error }) {
-  const took = started && finished ? duration((Date.parse(finished) - Date.parse(started)) / 1000) : null;
+  const took = started && finished ? duration(secondsBetween(started, finished)) : null;
   if (state === 'done') return took ? `done in ${took}` : 'done';
   if (state === 'running') return `${STAGES[stage] ?? stage}${left ? `, ${duration(left)} left` : ''}`;
   if (state === 'failed') return error ?? 'failed';
-  return state === 'queued' ? 'waits for a worker' : `${state}${took ? ` after ${took}` : ''}`;
+  return state === 'queued' ? 'waiting for a worker' : `${state}${took ? ` after ${took}` : ''}`;
 }
 
 export class VerdictPanel {
   node = element('section.verdict', { 'aria-label': 'Verdict' });
-  #observed;
+  #live;
 
-  constructor(observed) {
-    this.#observed = observed;
+  constructor(live) {
+    this.#live = live;
   }
 
   draw() {
-    const { verdict, experiment, contents } = this.#observed;
+    const { verdict, experiment, contents } = this.#live;
     const notes = contents.warnings.map(({ minimum, message }) =>
       element('li', {}, minimum ? `${minimum}: ${message}` : message),
     );
@@ -43,15 +43,15 @@ export class VerdictPanel {
     else this.#drawState(experiment, list);
   }
 
-  /** "training altsdp on lab-7, cpu": what runs where, as far as it is known. */
-  #atWork() {
-    const { active, manned, workers } = this.#observed;
-    if (active && !manned)
-      return element('p.soft.at-work', {}, 'No worker is alive: start one by “valley worker”, and it goes on by itself.');
+  /** "training altsdp on lab-7, cpu" */
+  #activeWorkers() {
+    const { active, hasWorkers, workers } = this.#live;
+    if (active && !hasWorkers)
+      return element('p.soft.active-worker', {}, 'No workers are running. Start one with “valley worker” to continue.');
     const [first, ...others] = workers;
     if (!first || !active) return null;
     const more = others.length ? `, and ${counted(others.length, 'more worker')}` : '';
-    return element('p.soft.at-work', {}, `Now ${taskText(first.task)} on ${first.host}, ${first.device}${more}.`);
+    return element('p.soft.active-worker', {}, `Now ${taskText(first.task)} on ${first.host}, ${first.device}${more}.`);
   }
 
   #drawState(experiment, list) {
@@ -65,7 +65,7 @@ export class VerdictPanel {
         running
           ? element('progress-bar', { value: String(experiment.progress), label: `progress of ${experiment.name}` })
           : null,
-        this.#atWork(),
+        this.#activeWorkers(),
         list,
       ].filter(Boolean),
     );
@@ -76,16 +76,12 @@ export class VerdictPanel {
     const [first, ...rest] = sentences(verdict.sentence);
     this.node.replaceChildren(
       ...[
-        element('div.verdict-head', {}, badge(verdict.kind), element('a', { href: '/help' }, 'what the words mean')),
+        element('div.verdict-head', {}, badge(verdict.kind), element('a', { href: '/help' }, 'What do these words mean?')),
         element('p.finding', {}, first),
         element('dl.figures', {}, this.#numbers(verdict)),
         rest.length ? element('p.rest', {}, rest.join(' ')) : null,
         verdict.notes?.length
-          ? element(
-              'ul.notes',
-              {},
-              verdict.notes.map((note) => element('li', {}, note)),
-            )
+          ? element('ul.notes', {}, verdict.notes.map((note) => element('li', {}, note)))
           : null,
         list,
       ].filter(Boolean),
@@ -114,7 +110,7 @@ export class VerdictPanel {
   }
 
   #sparsest() {
-    const runs = this.#observed.runs.filter(({ final }) => final.zero_groups > 0);
+    const runs = this.#live.runs.filter(({ final }) => final.zero_groups > 0);
     if (!runs.length) return null;
     const { name, final } = runs.reduce((a, b) => (b.final.zero_groups > a.final.zero_groups ? b : a));
     return cell(
@@ -139,26 +135,21 @@ function cell(label, value, below) {
   return element('div', {}, element('dt', {}, label), element('dd', {}, value, element('small', {}, below)));
 }
 
-/** Why there is no verdict, in a sentence. */
 function withoutVerdict(experiment) {
   const { state, minima } = experiment;
   if (state === 'failed') return 'No verdict: the experiment failed.';
-  if (state === 'done') return minima.length < 2 ? 'No verdict: it takes two minima to compare.' : 'No verdict.';
+  if (state === 'done') return minima.length < 2 ? 'No verdict: a comparison needs two minima.' : 'No verdict.';
   const yet = state === 'running' || state === 'queued' ? ' yet' : '';
   return `No verdict${yet}. ${capital(stateText(experiment))}.`;
 }
 
-/** What went wrong: the server tells of several tasks in one line. */
+/** The reasons of a failure; the server sends several in one line. */
 function reasons({ state, error }) {
   if (state !== 'failed' || !error) return null;
-  return element(
-    'ul.reasons',
-    {},
-    error.split(/;\s+/).map((reason) => element('li', {}, reason)),
-  );
+  return element('ul.reasons', {}, error.split(/;\s+/).map((reason) => element('li', {}, reason)));
 }
 
-/** Sentences end with a full stop before a capital letter; numbers have points, too. */
+/** Splits at a full stop before a capital letter, so not inside numbers. */
 function sentences(text) {
   return text.split(/(?<=\.) (?=[A-Z])/);
 }

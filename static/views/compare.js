@@ -1,18 +1,17 @@
-/** Two or more experiments: surfaces on one colour scale, profiles and training overlaid, differences of their specs. */
+/** Compares experiments: surfaces on one colour scale, profiles and training overlaid, spec differences. */
 
 import { badge } from '../components/badge.js';
 import { dataTable } from '../components/data-table.js';
-import { problem } from '../components/problem.js';
+import { errorPage } from '../components/problem.js';
 import { coloursOf } from '../colours.js';
-import { element } from '../elements.js';
+import { colouredName, element } from '../elements.js';
 import { loss, percent } from '../format.js';
-import { Cursor } from '../landscape/cursor.js';
-import { Observed } from '../landscape/observed.js';
-import { differences } from '../landscape/specs.js';
-import { loadStyle } from '../landscape/stylesheet.js';
-import { readView } from '../landscape/viewstate.js';
-import { ComparisonPanel, sharedPlanes } from '../panels/comparison.js';
-import { OverlayPanel } from '../panels/overlay.js';
+import { Cursor } from '../landscape/path-cursor.js';
+import { LiveExperiment } from '../landscape/live-experiment.js';
+import { differences } from '../landscape/spec-differences.js';
+import { readView } from '../landscape/view-state.js';
+import { ComparedSurfacesPanel, sharedPlanes } from '../panels/compared-surfaces.js';
+import { ComparedCurvesPanel } from '../panels/compared-curves.js';
 import { EXPERIMENTS } from '../plots/colours.js';
 import { Tooltip } from '../plots/cursor.js';
 import { barrierText, fromJson } from '../plots/numbers.js';
@@ -28,34 +27,27 @@ export default async function mount(root, context) {
   return { update, unmount: () => shown?.close() };
 
   async function open() {
-    const ids = idsOf(context.store.get());
+    const ids = idsOf(context.urlState.get());
     shown?.close();
     shown = null;
     if (ids.length < 2) {
       page.replaceChildren(
         element('h1', { tabIndex: -1 }, 'Compare'),
-        element(
-          'p',
-          {},
+        element('p', {},
           'Choose two or more experiments in the ',
           element('a', { href: '/' }, 'list'),
-          ' to compare them.',
-        ),
+          ' to compare them.'),
       );
       return;
     }
-    const observed = ids.map((id) => new Observed(context.api, id));
+    const live = ids.map((id) => new LiveExperiment(context.api, id));
     try {
-      await Promise.all([loadStyle(), ...observed.map((one) => one.open())]);
-      shown = new CompareView(page, observed, context, ids.join());
-      shown.update(context.store.get());
+      await Promise.all(live.map((one) => one.open()));
+      shown = new CompareView(page, live, context, ids.join());
+      shown.update(context.urlState.get());
     } catch (error) {
-      observed.forEach((one) => one.close());
-      page.replaceChildren(
-        element('h1', { tabIndex: -1 }, 'These experiments cannot be compared'),
-        problem(error),
-        element('p', {}, element('a', { href: '/' }, 'All experiments')),
-      );
+      live.forEach((one) => one.close());
+      page.replaceChildren(...errorPage('These experiments could not be compared', error));
     }
   }
 
@@ -70,13 +62,13 @@ function idsOf(query) {
 }
 
 class CompareView {
-  constructor(page, observed, context, key) {
+  constructor(page, live, context, key) {
     this.key = key;
     this.context = context;
     this.tooltip = new Tooltip();
-    const names = observed.map(({ experiment }) => experiment.name);
-    this.members = observed.map((one, index) => ({
-      observed: one,
+    const names = live.map(({ experiment }) => experiment.name);
+    this.members = live.map((one, index) => ({
+      live: one,
       label:
         names.indexOf(names[index]) === names.lastIndexOf(names[index])
           ? names[index]
@@ -86,28 +78,25 @@ class CompareView {
       cursor: new Cursor(),
     }));
     const shared = { ...context, tooltip: this.tooltip };
-    this.surfaces = new ComparisonPanel(this.members, shared);
-    this.overlay = new OverlayPanel(this.members, shared);
+    this.surfaces = new ComparedSurfacesPanel(this.members, shared);
+    this.overlay = new ComparedCurvesPanel(this.members, shared);
     this.verdicts = element('div');
     this.metrics = element('div');
     this.specs = element('div');
     const panel = (title, place) => element('section.panel', {}, element('h2', {}, title), place);
     page.replaceChildren(
-      element(
-        'div.head',
-        {},
-        element('h1', { tabIndex: -1 }, `Compare ${this.members.map(({ label }) => label).join(' · ')}`),
-      ),
+      element('div.head', {},
+        element('h1', { tabIndex: -1 }, `Compare ${this.members.map(({ label }) => label).join(' · ')}`)),
       panel('Verdicts', this.verdicts),
       this.surfaces.node,
       this.overlay.node,
       panel('Minima', this.metrics),
-      panel('Differences of the specs', this.specs),
+      panel('Spec differences', this.specs),
       this.tooltip.node,
     );
-    this.redraw = () => this.update(context.store.get());
+    this.redraw = () => this.update(context.urlState.get());
     context.theme.addEventListener('change', this.redraw);
-    for (const one of observed) one.addEventListener('change', this.redraw);
+    for (const one of live) one.addEventListener('change', this.redraw);
   }
 
   update(query) {
@@ -119,22 +108,17 @@ class CompareView {
 
   close() {
     this.context.theme.removeEventListener('change', this.redraw);
-    for (const { observed } of this.members) {
-      observed.removeEventListener('change', this.redraw);
-      observed.close();
+    for (const { live } of this.members) {
+      live.removeEventListener('change', this.redraw);
+      live.close();
     }
     this.surfaces.close();
     this.overlay.close();
   }
 
   #drawTables() {
-    const named = ({ label, color, observed }) =>
-      element(
-        'a.named',
-        { href: `/experiments/${observed.id}` },
-        element('i.dot', { style: `background:${color}` }),
-        label,
-      );
+    const named = ({ label, color, live }) =>
+      element('a', { href: `/experiments/${live.id}` }, colouredName(color, label));
     const barrier = (values) =>
       values
         ? `${barrierText(fromJson(values.barrier))} (${barrierText(fromJson(values.low))} to ${barrierText(fromJson(values.high))})`
@@ -142,13 +126,10 @@ class CompareView {
     this.verdicts.replaceChildren(
       dataTable({
         caption: 'verdicts',
-        columns: [
-          { title: 'experiment' },
-          { title: 'verdict' },
-          ...['line, nats', 'curve, nats', 'control’s line, nats'].map((title) => ({ title, number: true })),
-        ],
+        text: ['experiment', 'verdict'],
+        numbers: ['line, nats', 'curve, nats', 'control’s line, nats'],
         rows: this.members.map((member) => {
-          const { verdict, experiment } = member.observed;
+          const { verdict, experiment } = member.live;
           return [
             named(member),
             badge(verdict?.kind ?? experiment.state),
@@ -162,16 +143,10 @@ class CompareView {
     this.metrics.replaceChildren(
       dataTable({
         caption: 'minima of all experiments',
-        columns: [
-          { title: 'minimum' },
-          { title: 'experiment' },
-          ...['train loss', 'test loss', 'test accuracy', 'sparsity', 'zero groups'].map((title) => ({
-            title,
-            number: true,
-          })),
-        ],
+        text: ['minimum', 'experiment'],
+        numbers: ['train loss', 'test loss', 'test accuracy', 'sparsity', 'zero groups'],
         rows: this.members.flatMap((member) =>
-          member.observed.runs.map(({ name, final }) => [
+          member.live.runs.map(({ name, final }) => [
             name,
             named(member),
             loss(final.train_loss),
@@ -183,13 +158,13 @@ class CompareView {
         ),
       }),
     );
-    const found = differences(this.members.map(({ observed }) => observed.experiment.spec));
+    const found = differences(this.members.map(({ live }) => live.experiment.spec));
     const text = (value) => (value === undefined ? 'default' : JSON.stringify(value));
     this.specs.replaceChildren(
       found.length
         ? dataTable({
             caption: 'differences of the specs',
-            columns: [{ title: 'field' }, ...this.members.map(({ label }) => ({ title: label }))],
+            text: ['field', ...this.members.map(({ label }) => label)],
             rows: found.map(({ path, values }) => [element('code', {}, path), ...values.map(text)]),
           })
         : element('p.soft', {}, 'The specs are the same.'),

@@ -1,6 +1,6 @@
 import { element, icon } from '../elements.js';
 
-/** What stands in an empty list: one sentence, one button, and the picture that it will make. */
+/** The empty list: a sentence, a button that runs the demo, and a picture of its result. */
 export function emptyList(runDemo) {
   const base = new URL('../', import.meta.url);
   const button = element('button.primary', { type: 'button', onclick: async () => {
@@ -21,5 +21,5 @@ export function emptyList(runDemo) {
       element('p.lead', {}, 'Train two networks, map the loss around them, and see whether they lie in one flat valley.'),
       element('p.soft', {}, 'The demo takes about a minute and needs no download.'),
       element('div.row', {}, button, element('a.button', { href: '/new' }, 'Set up your own'))),
-    element('figure', {}, picture('light', 'promise.webp'), picture('dark', 'promise-dark.webp')));
+    element('figure', {}, picture('light', 'demo-light.webp'), picture('dark', 'demo-dark.webp')));
 }

@@ -1,16 +1,16 @@
 import { element, icon } from '../elements.js';
 import { experimentBadge } from '../components/badge.js';
-import { confirm } from '../components/confirm.js';
-import { notify } from '../components/notices.js';
+import { confirmDialog } from '../components/confirm-dialog.js';
+import { toastErrors } from '../components/toasts.js';
 import { Thumbnail } from '../components/thumbnail.js';
 import '../components/progress-bar.js';
 import { coloursOf } from '../colours.js';
-import { STAGES } from '../panels/stages.js';
+import { STAGES } from '../panels/stage-names.js';
 import { ago, duration, moment, secondsBetween } from '../format.js';
 
 const ACTIVE = ['queued', 'running'];
 
-/** One experiment in the list. It is made once and changed in place, so that nothing flickers. */
+/** One experiment in the list, updated in place so nothing flickers. */
 export class ExperimentRow {
   constructor(id, { api, choose, changed }) {
     this.id = id;
@@ -24,7 +24,7 @@ export class ExperimentRow {
     this.badge = element('div');
     this.bar = element('progress-bar');
     this.time = element('p.soft');
-    this.actions = element('div.row.actions-of-row');
+    this.actions = element('div.row.row-actions');
     this.node = element('li.experiment', { 'data-id': id },
       element('div.tick', {}, this.tick),
       element('a.picture', { href: `/experiments/${id}`, tabIndex: -1, 'aria-hidden': 'true' }, this.thumbnail.canvas),
@@ -48,7 +48,7 @@ export class ExperimentRow {
     this.bar.setAttribute('label', `${name}: done`);
     this.time.textContent = time(experiment);
     this.time.title = `submitted ${moment(experiment.created)}`;
-    this.#face(experiment);
+    this.#badgeAndActions(experiment);
     this.thumbnail.show(experiment);
   }
 
@@ -57,9 +57,9 @@ export class ExperimentRow {
   }
 
   #facts({ dataset, model, minima }) {
-    const said = `${dataset} ${model} ${minima}`;
-    if (this.said === said) return;
-    this.said = said;
+    const factsKey = `${dataset} ${model} ${minima}`;
+    if (this.factsKey === factsKey) return;
+    this.factsKey = factsKey;
     const colours = coloursOf(minima);
     const shown = minima.slice(0, 6).map((minimum) => element('span.minimum', {},
       element('span.dot', { style: `background:${colours[minimum]}` }), minimum));
@@ -67,50 +67,42 @@ export class ExperimentRow {
     this.facts.replaceChildren(element('span', {}, `${dataset} · ${model}`), ...shown, ...rest);
   }
 
-  #face(experiment) {
+  #badgeAndActions(experiment) {
     const { state, stage } = experiment;
-    const face = `${state} ${stage === 'cancelling'} ${experiment.verdict_kind}`;
-    if (this.face === face) return;
-    this.face = face;
+    const badgeKey = `${state} ${stage === 'cancelling'} ${experiment.verdict_kind}`;
+    if (this.badgeKey === badgeKey) return;
+    this.badgeKey = badgeKey;
     this.badge.replaceChildren(experimentBadge(experiment));
-    this.#offer(experiment);
+    this.#showActions(experiment);
   }
 
-  /** A button stays while it is offered: one that is replaced loses its focus, and a click that has begun on it. */
-  #offer({ state, name }) {
-    const offered = ACTIVE.includes(state) ? 'cancel' : state === 'done' ? 'delete' : 'retry and delete';
-    if (this.offered === offered) return;
-    this.offered = offered;
+  /** Buttons are replaced only when the actions change: a new button would lose focus and a click in progress. */
+  #showActions({ state, name }) {
+    const actionsShown = ACTIVE.includes(state) ? 'cancel' : state === 'done' ? 'delete' : 'retry and delete';
+    if (this.actionsShown === actionsShown) return;
+    this.actionsShown = actionsShown;
     const button = (shape, words, act) => element('button.plain', { type: 'button', title: words, 'aria-label': `${words} ${name}`, onclick: act }, icon(shape));
-    this.actions.replaceChildren(...(offered === 'cancel'
-      ? [button('stop', 'Cancel', () => this.#do('cancel'))]
-      : [state === 'done' ? null : button('again', 'Retry', () => this.#do('retry')), button('bin', 'Delete', () => this.#delete(name))].filter(Boolean)));
+    this.actions.replaceChildren(...(actionsShown === 'cancel'
+      ? [button('stop', 'Cancel', () => this.#post('cancel'))]
+      : [state === 'done' ? null : button('again', 'Retry', () => this.#post('retry')), button('bin', 'Delete', () => this.#delete(name))].filter(Boolean)));
   }
 
-  async #do(action) {
-    try {
-      await this.api.post(`/api/experiments/${this.id}/${action}`);
-    } catch (error) {
-      notify(error.message, { bad: true });
-    }
+  async #post(action) {
+    await toastErrors(() => this.api.post(`/api/experiments/${this.id}/${action}`));
     await this.changed();
   }
 
   async #delete(name) {
-    const text = `“${name}” and all its files will be gone. This cannot be undone.`;
-    if (!(await confirm({ title: 'Delete this experiment?', text, action: 'Delete' }))) return;
-    try {
-      await this.api.del(`/api/experiments/${this.id}`);
-    } catch (error) {
-      notify(error.message, { bad: true });
-    }
+    const text = `“${name}” and all its files will be deleted. This cannot be undone.`;
+    if (!(await confirmDialog({ title: 'Delete this experiment?', text, action: 'Delete' }))) return;
+    await toastErrors(() => this.api.del(`/api/experiments/${this.id}`));
     await this.changed();
   }
 }
 
 function waiting({ state, stage }) {
-  if (state === 'queued') return 'Waits for a worker.';
-  if (state === 'running') return `Now ${STAGES[stage] ?? stage}.`;
+  if (state === 'queued') return 'Waiting for a worker.';
+  if (state === 'running') return `Running: ${STAGES[stage] ?? stage}.`;
   return '';
 }
 

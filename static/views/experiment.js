@@ -1,14 +1,13 @@
-/** One experiment: verdict, surfaces, profile, minima, training and provenance, all linked and live. */
+/** The view of one experiment: verdict, surfaces, profiles, minima, training and provenance, updated live. */
 
 import { coloursOf } from '../colours.js';
-import { confirm } from '../components/confirm.js';
-import { notify } from '../components/notices.js';
-import { problem } from '../components/problem.js';
+import { confirmDialog } from '../components/confirm-dialog.js';
+import { showToast, toastErrors } from '../components/toasts.js';
+import { errorPage } from '../components/problem.js';
 import { element } from '../elements.js';
-import { Cursor } from '../landscape/cursor.js';
-import { Observed } from '../landscape/observed.js';
-import { loadStyle } from '../landscape/stylesheet.js';
-import { SHOWN, readView } from '../landscape/viewstate.js';
+import { Cursor } from '../landscape/path-cursor.js';
+import { LiveExperiment } from '../landscape/live-experiment.js';
+import { SHOWN, readView } from '../landscape/view-state.js';
 import { Downloads } from '../panels/downloads.js';
 import { MinimaPanel, SparsityPanel, TrainingPanel } from '../panels/minima.js';
 import { ProfilesPanel } from '../panels/profiles.js';
@@ -23,61 +22,51 @@ export default async function mount(root, context) {
   const page = element('div.page.experiment', { 'aria-busy': 'true' }, element('h1', { tabIndex: -1 }, 'Experiment'));
   root.append(page);
   loadPlotly();
-  const observed = new Observed(context.api, context.params.id);
+  const live = new LiveExperiment(context.api, context.params.id);
   try {
-    await Promise.all([observed.open(), loadStyle()]);
+    await live.open();
   } catch (error) {
-    observed.close();
-    const words = error.status === 404 ? 'There is no such experiment' : 'This experiment cannot be shown';
-    page.replaceChildren(
-      element('h1', { tabIndex: -1 }, words),
-      problem(error),
-      element('p', {}, element('a', { href: '/' }, 'All experiments')),
-    );
+    live.close();
+    const words = error.status === 404 ? 'Experiment not found' : 'This experiment could not be loaded';
+    page.replaceChildren(...errorPage(words, error));
     return {};
   }
-  const view = new ExperimentView(page, observed, context);
+  const view = new ExperimentView(page, live, context);
   return { update: (query) => view.update(query), unmount: () => view.close() };
 }
 
 class ExperimentView {
-  constructor(page, observed, context) {
-    const { experiment } = observed;
-    this.observed = observed;
+  constructor(page, live, context) {
+    const { experiment } = live;
+    this.live = live;
     this.context = context;
     this.tooltip = new Tooltip();
     this.colours = coloursOf(experiment.minima);
     const shared = { ...context, cursor: new Cursor(), tooltip: this.tooltip, colours: this.colours };
-    this.verdict = new VerdictPanel(observed);
-    this.surfaces = new SurfacesPanel(observed, shared);
-    this.profiles = new ProfilesPanel(observed, shared);
-    this.minima = new MinimaPanel(observed, shared);
-    this.sparsity = new SparsityPanel(observed, shared);
-    this.training = new TrainingPanel(observed, shared);
-    this.downloads = new Downloads(observed, context.api, {
+    this.verdict = new VerdictPanel(live);
+    this.surfaces = new SurfacesPanel(live, shared);
+    this.profiles = new ProfilesPanel(live, shared);
+    this.minima = new MinimaPanel(live, shared);
+    this.sparsity = new SparsityPanel(live, shared);
+    this.training = new TrainingPanel(live, shared);
+    this.downloads = new Downloads(live, context.api, {
       picture: (format) => this.picture(format),
       name: () => `${this.view.plane}-${this.view.show}`,
     });
-    this.provenance = new ProvenancePanel(observed, this.downloads.file);
+    this.provenance = new ProvenancePanel(live, this.downloads.file);
     this.state = element('span.soft.state');
     this.actions = element('div.row');
     document.title = `${experiment.name} · Valleyscope`;
     page.replaceChildren(
-      element(
-        'div.head',
-        {},
-        element(
-          'div',
-          {},
+      element('div.head', {},
+        element('div', {},
           element('h1', { tabIndex: -1 }, experiment.name),
-          element('p.soft', {}, factsOf(experiment)),
-        ),
+          element('p.soft', {}, factsOf(experiment))),
         this.state,
         this.actions,
-        element('a.button', { href: `/new?from=${observed.id}`, title: 'Its spec in the form, to be changed' }, 'Vary'),
+        element('a.button', { href: `/new?from=${live.id}`, title: 'Start a new experiment from this spec' }, 'Vary'),
         this.downloads.node,
-        element('button', { type: 'button', onclick: () => this.share() }, 'Share'),
-      ),
+        element('button', { type: 'button', onclick: () => this.share() }, 'Share')),
       this.verdict.node,
       this.surfaces.node,
       this.profiles.node,
@@ -90,17 +79,17 @@ class ExperimentView {
     page.removeAttribute('aria-busy');
     this.page = page;
     this.onchange = ({ detail }) => this.draw(detail.parts);
-    this.ontheme = () => this.update(context.store.get());
-    observed.addEventListener('change', this.onchange);
-    observed.addEventListener('problem', ({ detail }) => notify(detail.message, { bad: true }));
+    this.ontheme = () => this.update(context.urlState.get());
+    live.addEventListener('change', this.onchange);
+    live.addEventListener('problem', ({ detail }) => showToast(detail.message, { bad: true }));
     context.theme.addEventListener('change', this.ontheme);
-    this.update(context.store.get());
+    this.update(context.urlState.get());
     this.draw(new Set(['experiment', 'verdict', 'minima']));
   }
 
-  /** Everything that depends on the address or on the theme. */
+  /** Redraw what depends on the URL or the theme. */
   update(query) {
-    this.view = readView(query, this.observed.experiment.planes);
+    this.view = readView(query, this.live.experiment.planes);
     this.page.dataset.show = SHOWN[this.view.show].panes.length > 1 ? 'pair' : 'single';
     this.surfaces.update(this.view);
     this.profiles.update(this.view);
@@ -108,14 +97,14 @@ class ExperimentView {
     this.sparsity.draw();
   }
 
-  /** The parts that are new. */
+  /** Redraw the parts that changed. */
   draw(parts) {
     if (parts.has('experiment')) this.#drawHead();
     if (parts.has('experiment') || parts.has('verdict') || parts.has('minima')) this.verdict.draw();
     if (parts.has('experiment') || parts.has('minima') || parts.has('verdict')) this.minima.draw();
-    // What waits for its numbers must know when there will be none.
-    const turned = this.observed.active !== this.wasActive;
-    this.wasActive = this.observed.active;
+    // Panels that wait for numbers must know when the experiment ended.
+    const turned = this.live.active !== this.wasActive;
+    this.wasActive = this.live.active;
     if (parts.has('minima') || turned) {
       this.training.draw();
       this.sparsity.draw();
@@ -125,9 +114,9 @@ class ExperimentView {
     if (parts.has(`plane ${this.view.plane}`)) this.surfaces.draw();
   }
 
-  /** What is on screen, as one picture. */
+  /** The plots on screen as one picture. */
   async picture(format) {
-    const plane = this.observed.planes.get(this.view.plane);
+    const plane = this.live.planes.get(this.view.plane);
     const { mode } = this.context.theme;
     const views = SHOWN[this.view.show].panes.map(([split, value]) => ({
       split,
@@ -149,54 +138,52 @@ class ExperimentView {
   async share() {
     try {
       await navigator.clipboard.writeText(location.href);
-      notify('The address of this view is copied: it shows what you see now.');
+      showToast('Link copied. It opens the view as you see it now.');
     } catch {
-      notify(`The address of this view: ${location.href}`);
+      showToast(`Copy this link: ${location.href}`);
     }
   }
 
   close() {
-    this.observed.removeEventListener('change', this.onchange);
+    this.live.removeEventListener('change', this.onchange);
     this.context.theme.removeEventListener('change', this.ontheme);
-    this.observed.close();
+    this.live.close();
     this.downloads.close();
     for (const panel of [this.surfaces, this.profiles, this.training, this.sparsity]) panel.close();
   }
 
   #drawHead() {
-    const { experiment } = this.observed;
+    const { experiment } = this.live;
     this.state.textContent = experiment.state === 'failed' ? 'failed' : stateText(experiment);
     if (experiment.state === this.shownState) return;
     if (this.shownState) this.context.announce(`${experiment.name}: ${stateText(experiment)}`);
     this.shownState = experiment.state;
-    this.#offer(this.observed.active ? 'Cancel' : experiment.state === 'done' ? null : 'Retry');
+    this.#showAction(this.live.active ? 'Cancel' : experiment.state === 'done' ? null : 'Retry');
   }
 
-  /** A button stays while it is offered: one that is replaced loses its focus, and a click that has begun on it. */
-  #offer(words) {
-    if (words === this.offered) return;
-    this.offered = words;
-    const action = () => (words === 'Cancel' ? this.#cancel() : this.#order('retry'));
+  /** The button is replaced only when its action changes: a new one would lose focus and a click in progress. */
+  #showAction(words) {
+    if (words === this.actionShown) return;
+    this.actionShown = words;
+    const action = () => (words === 'Cancel' ? this.#cancel() : this.#post('retry'));
     this.actions.replaceChildren(...(words ? [element('button', { type: 'button', onclick: action }, words)] : []));
   }
 
   async #cancel() {
-    const { name } = this.observed.experiment;
-    const sure = await confirm({
+    const { name } = this.live.experiment;
+    const sure = await confirmDialog({
       title: `Cancel ${name}?`,
-      text: 'What is computed stays, and it can be retried from there.',
+      text: 'Results so far are kept. You can retry from there.',
       action: 'Cancel it',
     });
-    if (sure) await this.#order('cancel');
+    if (sure) await this.#post('cancel');
   }
 
-  async #order(what) {
-    try {
-      await this.context.api.post(`/api/experiments/${this.observed.id}/${what}`);
-      await this.observed.refresh();
-      if (what === 'retry') this.observed.follow();
-    } catch (error) {
-      notify(error.message, { bad: true });
-    }
+  #post(action) {
+    return toastErrors(async () => {
+      await this.context.api.post(`/api/experiments/${this.live.id}/${action}`);
+      await this.live.refresh();
+      if (action === 'retry') this.live.follow();
+    });
   }
 }

@@ -1,8 +1,8 @@
-/** All experiments: a live list with filters, search, order and actions. The address holds all of it. */
+/** The list of experiments, with filters, search, order and actions; the URL holds them all. */
 
 import { element, icon, uniqueId } from '../elements.js';
 import { problem } from '../components/problem.js';
-import { notify } from '../components/notices.js';
+import { toastErrors } from '../components/toasts.js';
 import { poll } from '../polling.js';
 import { ExperimentRow } from './experiment-row.js';
 import { emptyList } from './empty-list.js';
@@ -15,39 +15,39 @@ const ORDERS = {
   verdict: ['by verdict', (a, b) => (a.verdict_kind ?? '~').localeCompare(b.verdict_kind ?? '~')],
   longest: ['longest run first', (a, b) => elapsed(b) - elapsed(a)],
 };
-const PAGE = 30;
-const LIVE = 1500;
-const CALM = 6000;
-const TYPING = 250;
+const PAGE_SIZE = 30;
+const ACTIVE_INTERVAL = 1500;
+const IDLE_INTERVAL = 6000;
+const TYPING_DELAY = 250;
 
 const elapsed = ({ started, finished }) => (started ? (finished ? Date.parse(finished) : Date.now()) - Date.parse(started) : 0);
 
 export default function mount(root, context) {
-  const { api, store, navigate } = context;
+  const { api, urlState, navigate } = context;
   document.title = 'Experiments · Valleyscope';
   const rows = new Map();
-  const chosen = new Set((store.get().ids ?? '').split(',').filter(Boolean));
-  let limit = PAGE;
+  const chosen = new Set((urlState.get().ids ?? '').split(',').filter(Boolean));
+  let limit = PAGE_SIZE;
   let typing = 0;
 
   const search = element('input', { type: 'search', placeholder: 'Search by name', 'aria-label': 'Search by name', oninput: () => {
     clearTimeout(typing);
-    typing = setTimeout(() => store.set({ search: search.value.trim() }), TYPING);
+    typing = setTimeout(() => urlState.set({ search: search.value.trim() }), TYPING_DELAY);
   } });
-  const state = select('State', [['', 'all states'], ...STATES.map((name) => [name, name])], (value) => store.set({ state: value }, { replace: false }));
-  const order = select('Order', Object.entries(ORDERS).map(([name, [words]]) => [name === 'newest' ? '' : name, words]), (value) => store.set({ sort: value }, { replace: false }));
+  const state = select('State', [['', 'all states'], ...STATES.map((name) => [name, name])], (value) => urlState.push({ state: value }));
+  const order = select('Order', Object.entries(ORDERS).map(([name, [words]]) => [name === 'newest' ? '' : name, words]), (value) => urlState.push({ sort: value }));
   const compare = element('button', { type: 'button', disabled: true, onclick: () => navigate('/compare', { ids: [...chosen].join(',') }) }, 'Compare');
-  const begin = element('a.button.primary', { href: '/new' }, icon('plus'), 'New experiment');
+  const newButton = element('a.button.primary', { href: '/new' }, icon('plus'), 'New experiment');
   const list = element('ul.experiments', { 'aria-label': 'Experiments' });
-  const more = element('button', { type: 'button', hidden: true, onclick: () => { limit = Math.min(200, limit + PAGE); polling.now(); } }, 'Show more');
+  const more = element('button', { type: 'button', hidden: true, onclick: () => { limit = Math.min(200, limit + PAGE_SIZE); polling.now(); } }, 'Show more');
   const about = element('div.about');
   const filters = element('div.filters', {}, search, state.node, order.node);
   root.append(element('div.page', {},
-    element('div.head', {}, element('h1', { tabIndex: -1 }, 'Experiments'), compare, begin),
+    element('div.head', {}, element('h1', { tabIndex: -1 }, 'Experiments'), compare, newButton),
     filters, about, list, more));
   list.append(...skeletons());
 
-  const polling = poll(look);
+  const polling = poll(load);
   readAddress();
   polling.now();
   return {
@@ -60,7 +60,7 @@ export default function mount(root, context) {
   };
 
   function readAddress() {
-    const query = store.get();
+    const query = urlState.get();
     if (document.activeElement !== search) search.value = query.search ?? '';
     state.field.value = query.state ?? '';
     order.field.value = query.sort ?? '';
@@ -73,18 +73,18 @@ export default function mount(root, context) {
     return asked.toString();
   }
 
-  async function look() {
-    const asked = question(store.get());
+  async function load() {
+    const asked = question(urlState.get());
     try {
       const page = await api.get(`/api/experiments?${asked}`);
-      const query = store.get();
-      if (question(query) !== asked) return 0; // something else is wanted meanwhile
+      const query = urlState.get();
+      if (question(query) !== asked) return 0; // the filters changed meanwhile
       show(page, query);
-      return page.items.some((item) => item.state === 'running' || item.state === 'queued') ? LIVE : CALM;
+      return page.items.some((item) => item.state === 'running' || item.state === 'queued') ? ACTIVE_INTERVAL : IDLE_INTERVAL;
     } catch (error) {
       list.replaceChildren();
       about.replaceChildren(problem(error, { again: () => polling.now() }));
-      return CALM;
+      return IDLE_INTERVAL;
     }
   }
 
@@ -103,39 +103,37 @@ export default function mount(root, context) {
     const nothing = sorted.length === 0;
     filters.hidden = nothing && !filtered;
     compare.hidden = nothing && !filtered;
-    begin.hidden = nothing && !filtered;
+    newButton.hidden = nothing && !filtered;
     list.hidden = nothing;
     if (!nothing) about.replaceChildren();
-    else if (filtered) about.replaceChildren(element('p.soft', {}, 'No experiment fits. ', element('a', { href: '/' }, 'Show all')));
+    else if (filtered) about.replaceChildren(element('p.soft', {}, 'No experiments match. ', element('a', { href: '/' }, 'Show all')));
     else if (!about.querySelector('.welcome')) about.replaceChildren(emptyList(runDemo));
-    tellChosen();
+    showSelection();
   }
 
   function choose(id, on) {
     if (on) chosen.add(id);
     else chosen.delete(id);
-    store.set({ ids: [...chosen].join(',') });
-    tellChosen();
+    urlState.set({ ids: [...chosen].join(',') });
+    showSelection();
   }
 
-  function tellChosen() {
+  function showSelection() {
     compare.disabled = chosen.size < 2;
     compare.textContent = chosen.size ? `Compare ${chosen.size}` : 'Compare';
-    compare.title = chosen.size < 2 ? 'Tick two or more experiments' : '';
+    compare.title = chosen.size < 2 ? 'Select two or more experiments' : '';
   }
 
-  async function runDemo() {
-    try {
+  function runDemo() {
+    return toastErrors(async () => {
       const { demo } = await api.get('/api/recipes');
       const made = await api.post('/api/experiments', { recipe: demo });
       navigate(`/experiments/${made.id}`);
-    } catch (error) {
-      notify(error.message, { bad: true });
-    }
+    });
   }
 }
 
-/** Puts nodes into an order without touching those that are in their place: focus and pictures stay. */
+/** Reorders nodes without moving those already in place, so focus and pictures stay. */
 function place(list, nodes) {
   nodes.forEach((node, index) => {
     if (list.children[index] !== node) list.insertBefore(node, list.children[index] ?? null);
@@ -146,7 +144,7 @@ function place(list, nodes) {
 function select(label, options, onchange) {
   const id = uniqueId('filter');
   const field = element('select', { id, onchange: () => onchange(field.value) }, options.map(([value, words]) => element('option', { value }, words)));
-  return { field, node: element('div.filter', {}, element('label.unseen', { for: id }, label), field) };
+  return { field, node: element('div.filter', {}, element('label.visually-hidden', { for: id }, label), field) };
 }
 
 function skeletons() {

@@ -1,4 +1,4 @@
-/** Workers and queue: who is alive, on which device, doing what, since when; and what waits, in order. */
+/** Workers with their devices and tasks, and the queue in order. */
 
 import { element } from '../elements.js';
 import { badge } from '../components/badge.js';
@@ -6,20 +6,20 @@ import { problem } from '../components/problem.js';
 import { ago, bytes, counted, duration, secondsBetween } from '../format.js';
 import { poll } from '../polling.js';
 
-const EVERY = 2000;
-const SHOWN = 200;
+const INTERVAL = 2000;
+const MOST_SHOWN = 200;
 
 export default function mount(root, { api }) {
   document.title = 'Workers and queue · Valleyscope';
   const workers = section('Workers', ['worker', 'state', 'device', 'memory', 'task', 'experiment', 'for', 'last seen']);
-  const queue = section('Queue', ['', 'task', 'experiment', 'priority', 'waits for']);
+  const queue = section('Queue', ['', 'task', 'experiment', 'priority', 'waiting for']);
   const wrong = element('div.about');
   root.append(element('div.page', {}, element('h1', { tabIndex: -1 }, 'Workers and queue'), wrong, workers.node, queue.node));
-  const polling = poll(look);
+  const polling = poll(load);
   polling.now();
   return { update: () => {}, unmount: () => polling.stop() };
 
-  async function look() {
+  async function load() {
     try {
       const [alive, waiting, experiments] = await Promise.all([
         api.get('/api/workers'), api.get('/api/queue'), api.get('/api/experiments?limit=200'),
@@ -31,14 +31,14 @@ export default function mount(root, { api }) {
         badge(worker.state), device(worker), memory(worker), worker.task ?? '–', link(worker.experiment, known),
         duration(secondsBetween(worker.since)), ago(worker.seen),
       ]), counted(alive.items.length, 'worker'),
-      'No worker is alive: what is submitted waits. Start one by “valley worker”, or the server with --workers 1 or more.');
-      queue.show(waiting.items.slice(0, SHOWN).map((task, index) => [
+      'No workers are running, so experiments wait. Start one with “valley worker”.');
+      queue.show(waiting.items.slice(0, MOST_SHOWN).map((task, index) => [
         String(index + 1), task.task, link(task.experiment, known), String(known[task.experiment]?.priority ?? '–'), duration(secondsBetween(task.since)),
-      ]), counted(waiting.items.length, 'task'), 'Nothing waits.');
+      ]), counted(waiting.items.length, 'task'), 'The queue is empty.');
     } catch (error) {
       wrong.replaceChildren(problem(error));
     }
-    return EVERY;
+    return INTERVAL;
   }
 }
 
@@ -55,18 +55,18 @@ function link(id, known) {
   return id ? element('a', { href: `/experiments/${id}` }, known[id]?.name ?? id) : '–';
 }
 
-/** A table that changes in place, with words where it is empty. */
+/** A table that is updated in place, with a text while it is empty. */
 function section(title, columns) {
   const count = element('span.soft');
   const body = element('tbody');
   const table = element('div.scroll', { hidden: true, tabIndex: 0, role: 'region', 'aria-label': title },
-    element('table', {}, element('caption.unseen', {}, title),
+    element('table', {}, element('caption.visually-hidden', {}, title),
       element('thead', {}, element('tr', {}, columns.map((name) => (name ? element('th', { scope: 'col' }, name) : element('td', {}))))), body));
-  const words = element('p.soft', {}, 'Looking …');
+  const words = element('p.soft', {}, 'Loading …');
   return {
     node: element('section.panel', {}, element('h2.row', {}, title, count), table, words),
-    show(rows, counted_, empty) {
-      count.textContent = rows.length ? counted_ : '';
+    show(rows, countText, empty) {
+      count.textContent = rows.length ? countText : '';
       table.hidden = !rows.length;
       words.hidden = rows.length > 0;
       words.textContent = empty;
@@ -79,7 +79,7 @@ function section(title, columns) {
   };
 }
 
-/** Changes a cell only where it says something else: a link under the cursor or focus stays. */
+/** Replaces a cell only if its content changed, so a link keeps focus. */
 function fill(cell, content) {
   const before = cell.innerHTML;
   const after = typeof content === 'string' ? null : content.outerHTML;

@@ -113,7 +113,7 @@ def test_a_network_with_batchnorm_says_how_its_statistics_are_made(server: Serve
     assert ended["state"] == "done", ended["error"]
     page = open_page(server, f"/experiments/{experiment}")
     idle(page)
-    expect(page.locator(".origins")).to_contain_text("running: averages over batches")
+    expect(page.locator(".provenance-facts")).to_contain_text("running: averages over batches")
     expect(page.locator(".verdict .figures")).to_be_visible()
     ticks = drawn(page, ".training").first.locator(".yaxislayer-above .ytick, .ytick").count()
     assert ticks >= 3, "a narrow range of losses has ticks on a logarithmic axis, too"

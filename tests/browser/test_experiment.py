@@ -241,7 +241,7 @@ def test_minima_training_and_sparsity_are_those_of_the_experiment(still: Page, s
 
 def test_provenance_names_data_seeds_versions_workers_and_times(page: Page, server: Server, finished: str) -> None:
     contents = server.client.get(f"/api/experiments/{finished}/contents")
-    facts = page.locator(".origins")
+    facts = page.locator(".provenance-facts")
     known = contents["provenance"]
     expect(facts).to_contain_text(known["fingerprint"])
     for name, version in known["versions"].items():
@@ -343,4 +343,4 @@ def test_an_experiment_can_be_varied(page: Page, server: Server, finished: str) 
 def test_an_unknown_experiment_is_told(open_page: Any, server: Server) -> None:
     page = open_page(server, "/experiments/0123456789abcdef")
     page.guard.expect("404")
-    expect(page.get_by_role("heading", level=1)).to_have_text("There is no such experiment")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Experiment not found")

@@ -30,7 +30,7 @@ def test_an_empty_list_offers_the_demo_in_one_click(empty_server: Server, open_p
     assert picture.evaluate(shown)
     page.get_by_role("button", name="Run the demo").click()
     page.wait_for_url(re.compile(r"/experiments/[0-9a-f]{16}"), timeout=LONG_PATIENCE)
-    expect(page.locator(".at-work"), "nobody is there to run it").to_contain_text("valley worker")
+    expect(page.locator(".active-worker"), "nobody is there to run it").to_contain_text("valley worker")
     (item,) = empty_server.client.experiments()
     assert item["name"] == "digits"
 
@@ -48,6 +48,17 @@ def test_a_finished_experiment_shows_its_verdict_and_its_surface(server: Server,
     assert colours > 10
     found.get_by_role("link", name="finished").click()
     page.wait_for_url(f"**/experiments/{finished}")
+
+
+@pytest.mark.usefixtures("finished")
+def test_the_list_looks_the_same_after_a_visit_to_an_experiment(server: Server, open_page: Any) -> None:
+    page = open_page(server, "/?search=finished", width=1400)
+    before = row(page, "finished").bounding_box()
+    page.get_by_role("link", name="finished", exact=True).click()
+    page.locator(".surfaces .plot[data-draws]").first.wait_for()
+    page.go_back()
+    expect(row(page, "finished")).to_be_visible()
+    assert row(page, "finished").bounding_box() == before
 
 
 def test_an_experiment_appears_runs_and_ends_while_one_watches(server: Server, open_page: Any) -> None:
@@ -117,7 +128,7 @@ def test_search_state_and_order_stand_in_the_address_and_come_back(
     assert server.client.experiment(finished)["state"] == "done"
     page = open_page(server)
     page.get_by_label("Search by name").fill("no such name")
-    expect(page.get_by_text("No experiment fits.")).to_be_visible()
+    expect(page.get_by_text("No experiments match.")).to_be_visible()
     page.get_by_label("Search by name").fill("finished")
     expect(row(page, "finished")).to_be_visible()
     page.get_by_label("State").select_option("done")
@@ -156,7 +167,7 @@ def test_every_control_of_a_row_can_be_hit_at_every_width(
     page.get_by_role("button", name="Keep it").click()
     # All at once: the list is asked for again now and then, and may move.
     boxes = found.evaluate(
-        """row => ['.tick input', 'canvas', 'h2 a', '.how', '.actions-of-row'].map((part) => {
+        """row => ['.tick input', 'canvas', 'h2 a', '.how', '.row-actions'].map((part) => {
           const { x, y, width, height } = row.querySelector(part).getBoundingClientRect();
           return { x, y, width, height };
         })"""

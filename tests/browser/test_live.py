@@ -45,7 +45,7 @@ def test_training_surface_and_verdict_appear_by_themselves(server: Server, open_
             expect(page.locator(panel), "the layout is there before its numbers").to_be_visible()
         page.get_by_role("button", name="Cancel").focus()
         watch(page)
-    expect(page.locator(".at-work")).to_contain_text("cpu", timeout=PATIENCE)
+    expect(page.locator(".active-worker")).to_contain_text("cpu", timeout=PATIENCE)
     expect(page.get_by_role("button", name="Cancel"), "it is the same one").to_be_focused()
     page.locator(".training .plot[data-draws]").wait_for(timeout=PATIENCE)
     page.locator(".surfaces .plot[data-draws]").first.wait_for(timeout=PATIENCE)

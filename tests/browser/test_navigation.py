@@ -100,7 +100,7 @@ def press_until(page: Page, target: Any, *, backwards: bool = False) -> None:
             """() => {
                 const at = document.activeElement;
                 if (at === document.body) return true;
-                const shown = getComputedStyle(at.matches('.unseen') ? at.parentElement : at);
+                const shown = getComputedStyle(at.matches('.visually-hidden') ? at.parentElement : at);
                 return shown.outlineStyle !== 'none' && parseFloat(shown.outlineWidth) >= 1;
             }"""
         ), "a control with the focus does not show it"
@@ -180,22 +180,22 @@ def locked(tmp_path: Path) -> Iterator[Server]:
 def test_a_key_is_asked_for_once(locked: Server, open_page: Any) -> None:
     page = open_page(locked)
     page.guard.expect("status of 401")
-    expect(page.get_by_role("dialog")).to_contain_text("wants a key")
+    expect(page.get_by_role("dialog")).to_contain_text("API key required")
     page.get_by_role("textbox", name="Key").fill("wrong")
     page.get_by_role("button", name="Continue").click()
-    expect(page.get_by_role("dialog")).to_contain_text("does not know that key")
+    expect(page.get_by_role("dialog")).to_contain_text("rejected that key")
     page.get_by_role("textbox", name="Key").fill("open sesame, said the tester")
     page.get_by_role("button", name="Continue").click()
     expect(page.get_by_role("button", name="Run the demo")).to_be_visible()
     page.goto("/workers")
-    expect(page.get_by_text("No worker is alive")).to_be_visible()
+    expect(page.get_by_text("No workers are running")).to_be_visible()
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 def test_addresses_that_do_not_exist_say_so(server: Server, open_page: Any) -> None:
     page = open_page(server, "/help")
     page.evaluate("history.pushState(null, '', '/nowhere'); dispatchEvent(new PopStateEvent('popstate'))")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Nothing here")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Page not found")
 
 
 def test_the_policy_forbids_eval_and_files_are_kept_for_ever(server: Server, open_page: Any) -> None:

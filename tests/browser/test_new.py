@@ -124,7 +124,7 @@ def test_what_is_typed_stands_in_the_address_and_survives_a_reload(server: Serve
     expect(page).to_have_url(re.compile("stranger"))
     page.reload()
     expect(field(page, "seed").locator("input")).to_have_value("7")
-    expect(page.locator(".chooser .hint")).to_have_text("As you left it.")
+    expect(page.locator(".chooser .hint")).to_have_text("Your draft.")
     expect(field(page, "minima.stranger")).to_be_visible()
     spec = spec_on_screen(page)
     assert list(spec["minima"]) == ["sgd", "altsdp", "stranger"]

@@ -31,4 +31,4 @@ def test_what_waits_is_listed_in_order_with_its_priority(server: Server, open_pa
     expect(queue.locator("tbody tr").first).to_contain_text("first")
     expect(queue.locator("tbody tr").first.locator("td").nth(3)).to_have_text("7")
     server.client.post(f"/api/experiments/{first}/cancel")
-    expect(page.get_by_text("Nothing waits.")).to_be_visible()
+    expect(page.get_by_text("The queue is empty.")).to_be_visible()

@@ -1,10 +1,10 @@
-/** What an experiment is doing, in words. */
+/** Stages and tasks of an experiment in words. */
 export const STAGES = {
   minima: 'training the minima',
   curves: 'fitting the curves',
   surfaces: 'computing the surfaces',
   profiles: 'measuring the paths',
-  verdict: 'judging',
+  verdict: 'computing the verdict',
 };
 
 const TASKS = {
@@ -15,7 +15,7 @@ const TASKS = {
   curve: (name) => `measuring the curve ${name}`,
   line: (name) => `measuring the line ${name}`,
   sharpness: (name) => `measuring the sharpness of ${name}`,
-  verdict: () => 'judging',
+  verdict: () => 'computing the verdict',
 };
 
 /** A task, such as "surface:valley:3", in words. */

@@ -1,4 +1,4 @@
-/** The same submission by curl and by Python. */
+/** A submission as a curl command and as Python code. */
 
 /** @param {object} submission what the page would send */
 export function curl(submission, origin = location.origin) {
@@ -8,7 +8,7 @@ export function curl(submission, origin = location.origin) {
 
 export function python(submission, origin = location.origin) {
   return [
-    'from app.commands.client import Client',
+    'from valleyscope.app.commands.client import Client',
     '',
     `client = Client("${origin}")`,
     `experiment = client.submit(${literal(submission)})`,
@@ -19,7 +19,7 @@ export function python(submission, origin = location.origin) {
 }
 
 /** A JSON value as Python writes it. */
-export function literal(value, indent = '') {
+function literal(value, indent = '') {
   const deeper = `${indent}    `;
   if (value === null) return 'None';
   if (value === true) return 'True';

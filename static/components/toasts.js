@@ -3,15 +3,24 @@ import { element, icon } from '../elements.js';
 const SHOWN = 8000;
 
 /**
- * Says something at the corner of the page; it goes by itself unless it is bad.
+ * Shows a message in the corner of the page. An error stays until you close it.
  * @param {string} text
  * @param {{bad?: boolean}} [options]
  */
-export function notify(text, { bad = false } = {}) {
+export function showToast(text, { bad = false } = {}) {
   const close = () => toast.remove();
   const toast = element('div.toast', { class: bad ? 'bad' : null },
     element('p', {}, text),
     element('button.plain', { type: 'button', 'aria-label': 'Close notice', onclick: close }, icon('cross')));
   document.getElementById('toasts').append(toast);
   if (!bad) setTimeout(close, SHOWN);
+}
+
+/** Runs an action and shows its error, if any. */
+export async function toastErrors(action, prefix = '') {
+  try {
+    await action();
+  } catch (error) {
+    showToast(prefix + error.message, { bad: true });
+  }
 }

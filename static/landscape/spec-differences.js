@@ -1,7 +1,7 @@
 /** Differences of specs, field by field. */
 
 /** Every field of a spec by its path: {"training.lr": 0.1}. */
-export function flattened(value, path = '', found = {}) {
+function flattened(value, path = '', found = {}) {
   const nested = value !== null && typeof value === 'object' && !Array.isArray(value);
   if (!nested) found[path] = value;
   else for (const [key, entry] of Object.entries(value)) flattened(entry, path ? `${path}.${key}` : key, found);

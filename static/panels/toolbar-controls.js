@@ -1,9 +1,9 @@
-/** Controls of a toolbar: a choice of few, a switch, a slider. */
+/** Toolbar controls: radio buttons, select, checkbox, slider. */
 
 import { element, uniqueId } from '../elements.js';
 
 /**
- * One of few, as radio buttons in a row.
+ * Radio buttons in a row.
  * @param {{label: string, options: [string, string][], onchange: (value: string) => void}} about options: value, words
  */
 export function segmented({ label, options, onchange }) {
@@ -11,57 +11,36 @@ export function segmented({ label, options, onchange }) {
   const inputs = options.map(([value]) =>
     element('input', { type: 'radio', name, value, onchange: () => onchange(value) }),
   );
-  const node = element(
-    'fieldset.segmented',
-    {},
+  const node = element('fieldset.segmented', {},
     element('legend', {}, label),
-    options.map(([, words], index) => element('label', {}, inputs[index], element('span', {}, words))),
-  );
-  return {
-    node,
-    show: (value) =>
-      inputs.forEach((input) => {
-        input.checked = input.value === value;
-      }),
-  };
+    options.map(([, words], index) => element('label', {}, inputs[index], element('span', {}, words))));
+  return { node, show: (value) => inputs.forEach((input) => { input.checked = input.value === value; }) };
 }
 
 export function choice({ label, options, onchange }) {
   const id = uniqueId('choice');
-  const select = element(
-    'select',
-    { id, onchange: () => onchange(select.value) },
-    options.map(([value, words]) => element('option', { value }, words)),
-  );
+  const select = element('select', { id, onchange: () => onchange(select.value) },
+    options.map(([value, words]) => element('option', { value }, words)));
   const node = element('div.control', {}, element('label', { for: id }, label), select);
-  return {
-    node,
-    show: (value) => {
-      select.value = value;
-    },
-  };
+  return { node, show: (value) => { select.value = value; } };
 }
 
 export function toggle({ label, onchange }) {
   const input = element('input', { type: 'checkbox', onchange: () => onchange(input.checked) });
-  return {
-    node: element('label.toggle', {}, input, label),
-    show: (on) => {
-      input.checked = on;
-    },
-    input,
-  };
+  return { node: element('label.toggle', {}, input, label), show: (on) => { input.checked = on; }, input };
 }
 
-/** What a slider lets one choose: from a little above the lowest value of a scale to the highest of all, `top`. */
-export function clipRange({ low, high }, top) {
+/** The range of the clip slider: from a little above the scale's lowest value to the highest value of the grids. */
+export function clipRange({ low, high }, ...grids) {
+  let top = high;
+  for (const grid of grids) for (const value of grid) if (Number.isFinite(value) && value > top) top = value;
   const above = low > 0 ? Math.min(2 * low, low + 0.1 * (top - low)) : top / 100;
   const first = Math.max(Math.min(high, above), top / 1e5);
   return [first, Math.max(top, 1.01 * first)];
 }
 
 /**
- * A slider over several decades, which may stand at "auto".
+ * A logarithmic slider with an "auto" button.
  * @param {{label: string, text: (value: number) => string, onchange: (value: number | null) => void}} about
  */
 export function clipSlider({ label, text, onchange }) {
@@ -76,7 +55,7 @@ export function clipSlider({ label, text, onchange }) {
     max: '100',
     step: '1',
     oninput: () => {
-      tell(value());
+      showValue(value());
       onchange(Number(value().toPrecision(3)));
     },
   });
@@ -84,16 +63,16 @@ export function clipSlider({ label, text, onchange }) {
   const node = element('div.control.clip', {}, element('label', { for: id }, label), input, output, automatic);
   return { node, show };
 
-  function tell(shown) {
+  function showValue(shown) {
     output.textContent = text(shown);
     input.setAttribute('aria-valuetext', text(shown));
   }
 
-  /** @param {number} shown where the scale ends now; `range` of what may be chosen; `chosen` by hand or not */
+  /** @param {number} shown the clip in use; `range` of the slider; `chosen`: false for auto */
   function show(shown, range, chosen) {
     ends = range;
     input.value = String(Math.round((100 * Math.log(shown / ends[0])) / Math.log(ends[1] / ends[0])));
-    tell(shown);
+    showValue(shown);
     automatic.disabled = !chosen;
   }
 }

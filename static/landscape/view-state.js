@@ -1,4 +1,4 @@
-/** What the query string says of a view, and back: a link restores the whole view. */
+/** The state of the experiment view, read from and written to the query string. */
 
 export const SHOWN = {
   pair: {
@@ -14,7 +14,7 @@ export const SHOWN = {
   'train-error': { title: 'train error', panes: [['train', 'error']] },
 };
 
-/** The query as typed values; what makes no sense is as if it were not there. */
+/** The query as typed values; invalid ones are ignored. */
 export function readView(query, planes) {
   return {
     plane: planes.includes(query.plane) ? query.plane : (planes[0] ?? null),

@@ -1,34 +1,34 @@
-/** Profiles and training of several experiments in one picture each: a colour an experiment. */
+/** Profiles and training of several experiments overlaid, one colour per experiment. */
 
 import { element } from '../elements.js';
 import { Plot } from '../plots/plot.js';
 import { pathLabel, profileFigure } from '../plots/profile.js';
 import { QUANTITIES, trainingFigure } from '../plots/training.js';
-import { choice, toggle } from './controls.js';
+import { choice, toggle } from './toolbar-controls.js';
 import { profileTable, trainingTable } from './tables.js';
 
-export class OverlayPanel {
+export class ComparedCurvesPanel {
   #members;
   #context;
 
-  constructor(members, { store, theme }) {
+  constructor(members, { urlState, theme }) {
     this.#members = members;
-    this.#context = { store, theme };
+    this.#context = { urlState, theme };
     const between = choice({
       label: 'path',
       options: this.#paths().map((name) => [name, name]),
-      onchange: (path) => store.set({ path }, { replace: false }),
+      onchange: (path) => urlState.push({ path }),
     });
     this.path = between;
     this.log = toggle({
       label: 'log loss',
-      onchange: (on) => store.set({ plog: on ? '1' : null }, { replace: false }),
+      onchange: (on) => urlState.push({ plog: on ? '1' : null }),
     });
-    const minima = [...new Set(members.flatMap(({ observed }) => observed.experiment.minima))];
+    const minima = [...new Set(members.flatMap(({ live }) => live.experiment.minima))];
     this.minimum = choice({
       label: 'minimum',
       options: minima.map((name) => [name, name]),
-      onchange: (minimum) => store.set({ minimum }, { replace: false }),
+      onchange: (minimum) => urlState.push({ minimum }),
     });
     this.first = minima.includes('altsdp') ? 'altsdp' : minima[0];
     this.profiles = [
@@ -49,38 +49,22 @@ export class OverlayPanel {
       table: () => trainingTable(this.#runs()),
     });
     const legend = () =>
-      element(
-        'div.legend',
-        {},
+      element('div.legend', {},
         members.map(({ label, color }) =>
           element('span.named', {}, element('i.dot', { style: `background:${color}` }), label),
-        ),
-      );
-    this.node = element(
-      'div.overlays',
-      {},
-      element(
-        'section.panel',
-        {},
+        ));
+    this.node = element('div.overlays', {},
+      element('section.panel', {},
         element('div.toolbar', {}, element('h2', {}, 'Along a path'), between.node, this.log.node, legend()),
-        element(
-          'div.pictures',
-          {},
-          this.profiles.map(({ plot }) => plot.node),
-        ),
-      ),
-      element(
-        'section.panel',
-        {},
+        element('div.pictures', {}, this.profiles.map(({ plot }) => plot.node))),
+      element('section.panel', {},
         element('div.toolbar', {}, element('h2', {}, 'Training'), this.minimum.node, legend(), this.training.button),
-        this.training.node,
-      ),
-    );
+        this.training.node));
   }
 
   update(view) {
     this.view = view;
-    const query = this.#context.store.get();
+    const query = this.#context.urlState.get();
     const paths = this.#paths();
     this.chosen = paths.includes(query.path) ? query.path : paths[0];
     this.run = query.minimum ?? this.first;
@@ -107,18 +91,18 @@ export class OverlayPanel {
     this.training.close();
   }
 
-  /** Names of all paths, lines first: it is the line that tells one basin from two. */
+  /** Names of all paths, lines first: the line decides between one basin and two. */
   #paths() {
-    const names = this.#members.flatMap(({ observed }) => [
-      ...Object.keys(observed.lines),
-      ...Object.keys(observed.curves),
+    const names = this.#members.flatMap(({ live }) => [
+      ...Object.keys(live.lines),
+      ...Object.keys(live.curves),
     ]);
     return [...new Set(names)];
   }
 
   #entries() {
-    return this.#members.flatMap(({ observed, label, color }) => {
-      const path = observed.lines[this.chosen] ?? observed.curves[this.chosen];
+    return this.#members.flatMap(({ live, label, color }) => {
+      const path = live.lines[this.chosen] ?? live.curves[this.chosen];
       return path
         ? {
             path,
@@ -130,8 +114,8 @@ export class OverlayPanel {
   }
 
   #runs() {
-    return this.#members.flatMap(({ observed, label, color }) => {
-      const run = observed.runs.find(({ name }) => name === this.run);
+    return this.#members.flatMap(({ live, label, color }) => {
+      const run = live.runs.find(({ name }) => name === this.run);
       return run ? { name: run.name, label, epochs: run.epochs, color } : [];
     });
   }

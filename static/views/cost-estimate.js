@@ -6,11 +6,11 @@ import { coloursOf } from '../colours.js';
 const STAGES = { minima: 'training', curves: 'curves', surfaces: 'surfaces', profiles: 'profiles' };
 
 /**
- * What an experiment will cost, and what AltSDP's threshold will reach.
- * @param {object} cost the answer of /api/estimate
+ * The cost of an experiment, and how far AltSDP's threshold will get.
+ * @param {object} cost the response of /api/estimate
  * @param {string[]} minima names of all minima, for their colours
  */
-export function costOf(cost, minima) {
+export function costEstimate(cost, minima) {
   const colours = coloursOf(minima);
   return element('div.cost', {},
     element('dl.pairs', {},
@@ -19,19 +19,20 @@ export function costOf(cost, minima) {
       fact('parameters', cost.parameters === null ? '–' : cost.parameters.toLocaleString('en'))),
     dataTable({
       caption: 'Cost by stage, on one core',
-      columns: [{ title: 'stage' }, { title: 'one core', number: true }],
+      text: ['stage'],
+      numbers: ['one core'],
       rows: Object.entries(cost.stages).map(([name, stage]) => [STAGES[name] ?? name, about(stage.core_hours)]),
     }),
-    Object.entries(cost.minima).map(([name, reach]) => reachOf(name, reach, colours[name])),
-    element('p.hint', { title: cost.rule }, 'Good to a factor of two or three; more cores share the work.'));
+    Object.entries(cost.minima).map(([name, reach]) => thresholdForecast(name, reach, colours[name])),
+    element('p.hint', { title: cost.rule }, 'Accurate to a factor of two or three. More cores share the work.'));
 }
 
-/** Whether the accumulated threshold G will exceed the norms that the groups begin with. */
-function reachOf(name, { c, reach, smallest_norm: smallest, median_norm: median, prunes }, colour) {
+/** Whether the accumulated threshold G will exceed the initial norms of the groups. */
+function thresholdForecast(name, { c, reach, smallest_norm: smallest, median_norm: median, prunes }, colour) {
   const number = (value) => (typeof value === 'number' ? plainPrecision(value, 3) : value === null ? '–' : '∞');
   const tone = prunes === null ? 'soft' : prunes ? 'good' : 'warn';
-  const says = prunes === null
-    ? 'The initial norms of the groups are not known yet.'
+  const forecast = prunes === null
+    ? 'The initial norms of the groups are not known.'
     : prunes
       ? 'G exceeds the smallest initial norm: groups will become zero.'
       : 'G stays below the smallest initial norm: nothing will become zero. Raise c, target or the epochs.';
@@ -40,7 +41,7 @@ function reachOf(name, { c, reach, smallest_norm: smallest, median_norm: median,
     scale(Number(reach), smallest, median),
     element('dl.pairs', {},
       fact('G at the end', number(reach)), fact('smallest norm', number(smallest)), fact('median norm', number(median)), fact('c', number(c))),
-    element('p', { class: `says ${tone}` }, icon(prunes === null ? 'question' : prunes ? 'check' : 'cross'), says));
+    element('p', { class: `forecast ${tone}` }, icon(prunes === null ? 'question' : prunes ? 'check' : 'cross'), forecast));
 }
 
 /** G as a bar, with marks at the smallest and the median norm of the groups before training. */
@@ -50,13 +51,13 @@ function scale(reach, smallest, median) {
   const place = (value) => `${Math.min(100, (100 * value) / end)}%`;
   return element('div.scale', { 'aria-hidden': 'true' },
     element('div.filled', { style: `width:${place(Number.isFinite(reach) ? reach : end)}` }),
-    element('div.mark', { style: `left:${place(smallest)}`, title: 'smallest initial norm' }),
-    element('div.mark', { style: `left:${place(median)}`, title: 'median initial norm' }));
+    element('div.norm', { style: `left:${place(smallest)}`, title: 'smallest initial norm' }),
+    element('div.norm', { style: `left:${place(median)}`, title: 'median initial norm' }));
 }
 
 const fact = (name, value) => element('div', {}, element('dt', {}, name), element('dd', {}, value));
 
-/** Hours as people say them. */
+/** Hours as text. */
 function about(hours) {
   const seconds = 3600 * hours;
   if (seconds < 1) return '< 1 s';

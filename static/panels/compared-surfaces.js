@@ -1,59 +1,48 @@
 /** Surfaces of several experiments side by side: one colour scale, one zoom. */
 
 import { element } from '../elements.js';
-import { SHOWN, zoomText, zoomedTo } from '../landscape/viewstate.js';
+import { SHOWN, zoomText, zoomedTo } from '../landscape/view-state.js';
 import { contourFigure, valuesAlong } from '../plots/contour.js';
 import { significant } from '../plots/numbers.js';
 import { Plot } from '../plots/plot.js';
 import { scaleFor } from '../plots/scale.js';
-import { choice, clipRange, clipSlider, segmented, toggle } from './controls.js';
-import { SurfacePointer } from './pointer.js';
+import { choice, clipRange, clipSlider, segmented, toggle } from './toolbar-controls.js';
+import { SurfacePointer } from './surface-pointer.js';
 import { surfaceTable } from './tables.js';
 
-export class ComparisonPanel {
+export class ComparedSurfacesPanel {
   #members;
   #context;
   #panes = [];
 
-  /** @param members [{observed, label, color, colours, cursor}] */
-  constructor(members, { store, theme, tooltip, announce }) {
+  /** @param members [{live, label, color, colours, cursor}] */
+  constructor(members, { urlState, theme, tooltip, announce }) {
     this.#members = members;
-    this.#context = { store, theme, tooltip, announce };
-    const push = (patch) => store.set(patch, { replace: false });
+    this.#context = { urlState, theme, tooltip, announce };
     this.plane = segmented({
       label: 'plane',
       options: sharedPlanes(members).map((name) => [name, name]),
-      onchange: (plane) => push({ plane, zoom: null, clip: null }),
+      onchange: (plane) => urlState.push({ plane, zoom: null, clip: null }),
     });
     const single = Object.entries(SHOWN).filter(([, { panes }]) => panes.length === 1);
     this.show = choice({
       label: 'show',
       options: single.map(([value, { title }]) => [value, title]),
-      onchange: (show) => push({ show, clip: null }),
+      onchange: (show) => urlState.push({ show, clip: null }),
     });
-    this.log = toggle({ label: 'log', onchange: (on) => push({ log: on ? null : '0' }) });
+    this.log = toggle({ label: 'log', onchange: (on) => urlState.push({ log: on ? null : '0' }) });
     this.clip = clipSlider({
       label: 'clip',
       text: (value) => this.#clipText(value),
-      onchange: (clip) => store.set({ clip }),
+      onchange: (clip) => urlState.set({ clip }),
     });
-    this.reset = element(
-      'button',
-      { type: 'button', hidden: true, onclick: () => push({ zoom: null }) },
-      'whole plane',
-    );
+    this.reset = element('button', { type: 'button', hidden: true, onclick: () => urlState.push({ zoom: null }) },
+      'whole plane');
     this.pictures = element('div.pictures');
-    this.node = element(
-      'section.panel',
-      { 'aria-label': 'Surfaces' },
+    this.node = element('section.panel', { 'aria-label': 'Surfaces' },
       element('div.toolbar', {}, this.plane.node, this.show.node, this.log.node, this.clip.node, this.reset),
       this.pictures,
-      element(
-        'p.soft.caption',
-        {},
-        'One colour scale and one frame for all: equal colours are equal values, equal lengths equal distances. A zoom in one is a zoom in all.',
-      ),
-    );
+      element('p.soft.caption', {}, 'All plots share one colour scale, one distance scale and one zoom.'));
   }
 
   update(view) {
@@ -67,11 +56,11 @@ export class ComparisonPanel {
 
   draw() {
     const [split, value] = SHOWN[this.view.show].panes[0];
-    const there = this.#members.filter(({ observed }) => observed.planes.get(this.view.plane)?.has(split, value));
+    const there = this.#members.filter(({ live }) => live.planes.get(this.view.plane)?.has(split, value));
     const key = `${this.view.plane} ${this.view.show} ${there.map(({ label }) => label).join()}`;
     if (key !== this.key) this.#arrange(key, there, split, value);
     if (!there.length) return;
-    const planes = there.map(({ observed }) => observed.planes.get(this.view.plane));
+    const planes = there.map(({ live }) => live.planes.get(this.view.plane));
     const scale = sharedScale(planes, { split, value, log: this.view.log, clip: this.view.clip });
     const zoom = this.view.zoom ?? union(planes);
     this.#showClip(scale, planes, split, value);
@@ -86,16 +75,16 @@ export class ComparisonPanel {
     this.key = key;
     this.close();
     this.#panes = there.map((member) => {
-      const { observed, label, colours, cursor } = member;
+      const { live, label, colours, cursor } = member;
       const plot = new Plot({
         label: `${split} ${value} of ${label} on the plane ${this.view.plane}. Arrow keys move over the grid.`,
-        table: () => surfaceTable(observed.planes.get(this.view.plane), split, value),
+        table: () => surfaceTable(live.planes.get(this.view.plane), split, value),
       });
       const { tooltip, announce } = this.#context;
       const pointer = new SurfacePointer(
         { plot },
         {
-          observed,
+          live,
           cursor,
           tooltip,
           colours,
@@ -115,12 +104,12 @@ export class ComparisonPanel {
   }
 
   #listen({ canvas }) {
-    const { store } = this.#context;
+    const { urlState } = this.#context;
     canvas.on('plotly_relayout', (event) => {
       const moved = zoomedTo(event, canvas._fullLayout);
-      if (moved) store.set({ zoom: zoomText(moved) }, { replace: false });
+      if (moved) urlState.push({ zoom: zoomText(moved) });
     });
-    canvas.on('plotly_doubleclick', () => store.set({ zoom: null }, { replace: false }));
+    canvas.on('plotly_doubleclick', () => urlState.push({ zoom: null }));
   }
 
   #drawPane(pane, plane, { split, value, scale, zoom }) {
@@ -152,21 +141,19 @@ export class ComparisonPanel {
   }
 
   #showClip(scale, planes, split, value) {
-    let top = scale.high;
-    for (const plane of planes)
-      for (const number of plane.grid(split, value)) if (Number.isFinite(number) && number > top) top = number;
-    this.clip.show(scale.high, clipRange(scale, top), this.view.clip !== null);
+    const grids = planes.map((plane) => plane.grid(split, value));
+    this.clip.show(scale.high, clipRange(scale, ...grids), this.view.clip !== null);
   }
 }
 
-/** The planes that all have; where there is none, those of the first. */
+/** The planes that all experiments have; if there are none, those of the first. */
 export function sharedPlanes(members) {
-  const [first, ...others] = members.map(({ observed }) => observed.experiment.planes);
+  const [first, ...others] = members.map(({ live }) => live.experiment.planes);
   const shared = first.filter((name) => others.every((planes) => planes.includes(name)));
   return shared.length ? shared : first;
 }
 
-/** A scale that shows all surfaces: where one of them needs more of it, all have it. */
+/** One colour scale for all surfaces. */
 function sharedScale(planes, { split, value, log, clip }) {
   const grids = planes.map((plane) => plane.grid(split, value));
   const all = new Float64Array(grids.reduce((sum, grid) => sum + grid.length, 0));

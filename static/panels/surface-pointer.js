@@ -1,4 +1,4 @@
-/** Pointing at a surface, by mouse, finger or arrow keys: all values there, and the t of a path that is near. */
+/** Mouse, touch and arrow keys on a surface: shows the values there and moves the cursor of a nearby path. */
 
 import { drawnPaths, nearestPath, placeAt } from '../plots/along.js';
 import { scenePixel } from '../plots/cursor.js';
@@ -20,7 +20,7 @@ export class SurfacePointer {
     this.#context = context;
   }
 
-  /** Listens to the element, once. */
+  /** Adds listeners to the element, once. */
   bind() {
     const { canvas } = this.#pane.plot;
     canvas.tabIndex = 0;
@@ -33,7 +33,7 @@ export class SurfacePointer {
     }
   }
 
-  /** Listens to the picture, each time that it begins anew. */
+  /** Adds listeners to the plot, each time it is created. */
   listen() {
     if (this.#flat) return;
     const { canvas } = this.#pane.plot;
@@ -47,12 +47,12 @@ export class SurfacePointer {
 
   /** The marks of this picture: a dot on each path at the cursor's t, and the cell that the keys are at. */
   marks(plane, view) {
-    const { cursor, observed, colours } = this.#context;
+    const { cursor, live, colours } = this.#context;
     const places =
       cursor.t === null
         ? []
         : drawnPaths(plane).flatMap((path) => {
-            const known = observed.paths.find(({ name }) => path.names.includes(name));
+            const known = live.paths.find(({ name }) => path.names.includes(name));
             if (known && view.hidden.has(known.name)) return [];
             const reversed = known?.name === path.names[1];
             return { ...placeAt(path, reversed ? 1 - cursor.t : cursor.t), colour: colours[known?.end] ?? '#7F7F7F' };
@@ -68,7 +68,7 @@ export class SurfacePointer {
   }
 
   get #plane() {
-    return this.#context.observed.planes.get(this.#context.view().plane);
+    return this.#context.live.planes.get(this.#context.view().plane);
   }
 
   #move(place, where) {
@@ -80,7 +80,7 @@ export class SurfacePointer {
     const column = nearest(plane.x, place.x);
     const row = nearest(plane.y, place.y);
     const near = nearestPath(drawnPaths(plane), place, REACH * Math.max(...plane.extent));
-    const known = near && this.#context.observed.paths.find(({ name }) => near.path.names.includes(name));
+    const known = near && this.#context.live.paths.find(({ name }) => near.path.names.includes(name));
     const t = !near ? null : known && known.name === near.path.names[1] ? 1 - near.t : near.t;
     this.#context.tooltip.show(this.#content(plane, column, row, place, known, t), where);
     this.#context.cursor.set(t);

@@ -1,29 +1,29 @@
-/** All that the page knows of one experiment, kept up to date while it runs. Fires `change` with `detail.parts`. */
+/** The data of one experiment, updated while it runs. Fires `change` with `detail.parts`, and `problem`. */
 
 import { fromJson } from '../plots/numbers.js';
 import { Plane, decoded } from './plane.js';
 
-const REFRESH = 1500;
-const TOGETHER = 120;
+const REFRESH_DELAY = 1500;
+const BATCH_DELAY = 120;
 const ACTIVE = ['queued', 'running'];
 
-export class Observed extends EventTarget {
+export class LiveExperiment extends EventTarget {
   experiment = null;
   verdict = null;
   /** @type {Map<string, Plane>} */
   planes = new Map();
   minima = {};
-  /** Epochs of minima that are still being trained, by name. */
-  growing = {};
+  /** Minima in training, by name. */
+  inTraining = {};
   curves = {};
   lines = {};
   files = [];
-  /** What the server has computed, by whom, what the numbers depend on, and what was noticed on the way. */
+  /** The response of /contents: planes, provenance, workers and warnings. */
   contents = { planes: {}, provenance: {}, workers: [], warnings: [] };
-  /** Workers that are at this experiment now. */
+  /** Workers that run a task of this experiment now. */
   workers = [];
-  /** Whether there is any worker at all, as far as it is known. */
-  manned = true;
+  /** Whether the server has any worker. */
+  hasWorkers = true;
   #api;
   #path;
   #tiles = new Map();
@@ -44,9 +44,9 @@ export class Observed extends EventTarget {
     return ACTIVE.includes(this.experiment?.state);
   }
 
-  /** Minima in the order of the spec: those that are ready, and those in training as far as they are. */
+  /** Minima in the order of the spec, trained or in training. */
   get runs() {
-    return this.experiment.minima.flatMap((name) => this.minima[name] ?? this.growing[name] ?? []);
+    return this.experiment.minima.flatMap((name) => this.minima[name] ?? this.inTraining[name] ?? []);
   }
 
   /** Curves first, then the straight lines. */
@@ -57,15 +57,15 @@ export class Observed extends EventTarget {
   /** Load what there is, then follow the experiment until it ends. */
   async open() {
     this.experiment = await this.#get('');
-    this.#tell('experiment');
+    this.#changed('experiment');
     await this.refresh();
-    // What an experiment that stopped midway has is in its events; one that is done has all in its landscape.
+    // The partial results of an unfinished experiment are in its events.
     if (this.experiment.state !== 'done') this.follow();
   }
 
   follow() {
     this.#unfollow();
-    this.#unfollow = this.#api.events(this.id, { follow: this.active, onEvent: (event) => this.#hear(event) });
+    this.#unfollow = this.#api.events(this.id, { follow: this.active, onEvent: (event) => this.#onEvent(event) });
   }
 
   close() {
@@ -74,7 +74,7 @@ export class Observed extends EventTarget {
     Object.values(this.#timers).forEach(clearTimeout);
   }
 
-  /** Ask the server for what is new; one question at a time. */
+  /** Reload from the server, one reload at a time. */
   async refresh() {
     while (this.#refreshing) await this.#refreshing;
     this.#refreshing = this.#load().finally(() => (this.#refreshing = null));
@@ -87,11 +87,10 @@ export class Observed extends EventTarget {
       this.#get(''),
       this.#get('/files'),
       this.#get('/contents'),
-      this.#atWork(),
+      this.#activeWorkers(),
     ]);
-    this.#tell('experiment');
+    this.#changed('experiment');
     const jobs = [];
-    // Without landscape.h5 the server has nothing to answer with.
     if (this.files.some(({ name }) => name === 'landscape.h5')) {
       jobs.push(this.#loadMinima(), this.#loadPaths());
       for (const name of this.experiment.planes) {
@@ -101,13 +100,13 @@ export class Observed extends EventTarget {
       if (this.experiment.verdict_kind !== null && (!this.verdict || wasActive)) jobs.push(this.#loadVerdict());
     }
     await Promise.all(jobs);
-    if (this.#tiles.size) this.#soon('refresh', REFRESH, () => this.refresh());
+    if (this.#tiles.size) this.#schedule('refresh', REFRESH_DELAY, () => this.refresh());
   }
 
-  async #atWork() {
+  async #activeWorkers() {
     if (!this.active) return [];
     const { items } = await this.#api.get('/api/workers', { signal: this.#closing.signal });
-    this.manned = items.length > 0;
+    this.hasWorkers = items.length > 0;
     return items.filter(({ experiment }) => experiment === this.id);
   }
 
@@ -119,26 +118,26 @@ export class Observed extends EventTarget {
         { ...minimum, epochs: numbers(minimum.epochs), final: values(minimum.final) },
       ]),
     );
-    this.#tell('minima');
+    this.#changed('minima');
   }
 
   async #loadPaths() {
     const { curves, lines } = await this.#get('/profile');
     this.curves = eachPath(curves);
     this.lines = eachPath(lines);
-    this.#tell('paths');
+    this.#changed('paths');
   }
 
   async #loadVerdict() {
     try {
       this.verdict = await this.#get('/verdict');
-      this.#tell('verdict');
+      this.#changed('verdict');
     } catch (error) {
       if (error.status !== 404) throw error;
     }
   }
 
-  /** All quantities of a plane. What is not there yet, or not recorded, is left out. */
+  /** All quantities of a plane; a plane that is not computed yet is skipped. */
   async #loadPlane(name) {
     const splits = this.experiment.spec.splits ?? ['train', 'test'];
     const ask = (split, value) => `/surface?plane=${encodeURIComponent(name)}&split=${split}&value=${value}`;
@@ -155,37 +154,37 @@ export class Observed extends EventTarget {
       for (const tile of this.#tiles.get(name) ?? []) plane.addTile(tile);
       this.#tiles.delete(name);
       this.planes.set(name, plane);
-      this.#tell(`plane ${name}`);
+      this.#changed(`plane ${name}`);
     } catch (error) {
       if (error.status !== 404) throw error;
     }
   }
 
-  #hear({ kind, data }) {
+  #onEvent({ kind, data }) {
     if (kind === 'tile') this.#addTile(data);
     else if (kind === 'epoch') this.#addEpoch(data);
     else if (kind === 'progress' && 'progress' in data) {
       this.experiment = { ...this.experiment, ...data };
-      this.#tell('experiment');
+      this.#changed('experiment');
     }
     if (kind === 'state' || kind === 'verdict' || kind === 'warning' || (kind === 'progress' && 'task' in data))
-      this.#soon('refresh', REFRESH, () => this.refresh());
+      this.#schedule('refresh', REFRESH_DELAY, () => this.refresh());
   }
 
   #addTile(tile) {
     const plane = this.planes.get(tile.plane);
     if (plane) {
       plane.addTile(tile);
-      this.#tell(`plane ${tile.plane}`);
+      this.#changed(`plane ${tile.plane}`);
       return;
     }
     this.#tiles.set(tile.plane, [...(this.#tiles.get(tile.plane) ?? []), tile]);
-    this.#soon('refresh', REFRESH, () => this.refresh());
+    this.#schedule('refresh', REFRESH_DELAY, () => this.refresh());
   }
 
   #addEpoch({ minimum, epochs: _total, ...record }) {
     if (this.minima[minimum]) return;
-    const run = (this.growing[minimum] ??= {
+    const run = (this.inTraining[minimum] ??= {
       name: minimum,
       optimizer: '',
       epochs: { epoch: [] },
@@ -200,27 +199,27 @@ export class Observed extends EventTarget {
       (run.epochs[column] ??= new Array(known).fill(NaN))[known] = fromJson(value);
       run.final[column] = fromJson(value);
     }
-    this.#tell('minima');
+    this.#changed('minima');
   }
 
-  /** Let the parts that changed be drawn, those of a short while together. */
-  #tell(part) {
+  /** Fire `change` for all parts that changed within a short time. */
+  #changed(part) {
     this.#parts.add(part);
-    this.#soon('tell', TOGETHER, () => {
+    this.#schedule('tell', BATCH_DELAY, () => {
       const parts = this.#parts;
       this.#parts = new Set();
       this.dispatchEvent(new CustomEvent('change', { detail: { parts } }));
     });
   }
 
-  #soon(name, milliseconds, action) {
+  #schedule(name, milliseconds, action) {
     this.#timers[name] ??= setTimeout(() => {
       this.#timers[name] = null;
-      Promise.resolve(action()).catch((error) => this.#complain(error));
+      Promise.resolve(action()).catch((error) => this.#onError(error));
     }, milliseconds);
   }
 
-  #complain(error) {
+  #onError(error) {
     if (!this.#closing.signal.aborted) this.dispatchEvent(new CustomEvent('problem', { detail: error }));
   }
 

@@ -1,8 +1,8 @@
 import { element, uniqueId } from '../elements.js';
 
 /**
- * Asks for the server's key.
- * @param {boolean} wrong whether one was sent that the server refused
+ * Asks for the API key.
+ * @param {boolean} wrong whether the server rejected the last key
  * @returns {Promise<string>}
  */
 export function askForKey(wrong) {
@@ -13,10 +13,10 @@ export function askForKey(wrong) {
   });
   const dialog = element('dialog', { 'aria-labelledby': `${field}-title` },
     element('form', { method: 'dialog' },
-      element('h2', { id: `${field}-title` }, 'This server wants a key'),
+      element('h2', { id: `${field}-title` }, 'API key required'),
       element('p.soft', { id: `${field}-hint` },
-        wrong ? 'The server does not know that key. ' : '',
-        'Its operator set it as VALLEY_API_KEY. It is kept until this tab is closed.'),
+        wrong ? 'The server rejected that key. ' : '',
+        'Ask the operator of this server (setting VALLEY_API_KEY). The key is kept until you close this tab.'),
       element('label', { for: field }, 'Key'),
       input,
       element('div.actions', {}, element('button.primary', { type: 'submit' }, 'Continue'))));

@@ -1,20 +1,20 @@
 import { element, uniqueId } from '../elements.js';
-import { control } from './controls.js';
+import { control } from './inputs.js';
 import { words } from './schema.js';
 
 /**
- * A field with its label, what it means in one line, and what the server says about it.
+ * A form field with label, one-line hint and error message.
  * @param {import('./schema.js').Field} field
- * @param {{path: string[], label?: string, value: unknown, usual?: unknown, choices?: () => [string, string][],
+ * @param {{path: string[], label?: string, value: unknown, defaultValue?: unknown, choices?: () => [string, string][],
  *          onchange: (value: unknown) => void}} options
  */
-export function cell(field, { path, label = words(path.at(-1)), value, usual, choices, onchange }) {
+export function formField(field, { path, label = words(path.at(-1)), value, defaultValue, choices, onchange }) {
   const id = uniqueId('field');
   const made = control(field, { id, label, choices, onchange: () => onchange(made.read()) });
   const hint = element('p.hint', { id: `${id}-hint` }, field.description);
   const error = element('p.wrong', { id: `${id}-error`, hidden: true });
   const group = made.inputs.length > 1;
-  made.suggest(usual);
+  made.showDefault(defaultValue);
   made.write(value);
   for (const input of made.inputs) input.setAttribute('aria-describedby', `${id}-hint ${id}-error`);
   const title = element(group ? 'span.label' : 'label.label', group ? { id: `${id}-label` } : { for: id }, label);
@@ -25,9 +25,9 @@ export function cell(field, { path, label = words(path.at(-1)), value, usual, ch
   return {
     node: element('div.field', { 'data-path': path.join('.') }, title, made.node, hint, error),
     focus: () => made.inputs[0].focus(),
-    suggest: made.suggest,
+    showDefault: made.showDefault,
     /** @param {string | null} message */
-    tell: (message) => {
+    showError: (message) => {
       error.textContent = message ?? '';
       error.hidden = !message;
       for (const input of made.inputs) {

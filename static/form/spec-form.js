@@ -1,16 +1,13 @@
-/**
- * A form for a spec, built from its JSON schema. What is shown first is a matter of taste and stands in layout.js;
- * whatever else the schema has is under "More settings".
- */
+/** A form for a spec, built from its JSON schema. layout.js says what is shown first; the rest is under "More settings". */
 
 import { element, icon } from '../elements.js';
-import { cell } from './cells.js';
-import { APART, SECTIONS, firstFields } from './layout.js';
-import { freeName, renameKey, renameReferences, setValue, valueAt } from './paths.js';
+import { formField } from './field.js';
+import { NOT_IN_SPEC, SECTIONS, firstFields } from './layout.js';
+import { freeName, renameKey, renameReferences, setValue, valueAt } from './spec-values.js';
 import { words } from './schema.js';
 
-/** Fields whose value decides which others are shown. */
-const SHAPING = ['optimizer', 'checkpoint', 'through', 'around', 'trajectory'];
+/** Fields whose value changes which other fields are shown. */
+const LAYOUT_FIELDS = ['optimizer', 'checkpoint', 'through', 'around', 'trajectory'];
 
 export class SpecForm {
   /**
@@ -24,36 +21,36 @@ export class SpecForm {
     this.onchange = onchange;
     this.root = schema.submission();
     this.values = {};
-    this.cells = new Map();
+    this.fields = new Map();
     this.opened = new Set();
     this.node = element('div.sections');
   }
 
-  /** Shows a spec; it is changed in place by what is typed. */
+  /** Shows a spec. Typing changes it in place. */
   show(values) {
     this.values = values;
     this.#render();
   }
 
   /**
-   * Puts messages at their fields.
+   * Shows error messages at their fields.
    * @param {Record<string, string>} errors by path
-   * @returns {string[]} messages that belong to no field on the page
+   * @returns {string[]} messages without a field on the page
    */
-  tell(errors) {
+  showErrors(errors) {
     const found = new Map();
-    const homeless = [];
+    const unplaced = [];
     for (const [path, message] of Object.entries(errors)) {
       const parts = path.split('.');
-      while (parts.length && !this.cells.has(parts.join('.'))) parts.pop();
+      while (parts.length && !this.fields.has(parts.join('.'))) parts.pop();
       if (parts.length) found.set(parts.join('.'), message);
-      else homeless.push(`${path}: ${message}`);
+      else unplaced.push(`${path}: ${message}`);
     }
-    for (const [path, { tell, node }] of this.cells) {
-      tell(found.get(path) ?? null);
+    for (const [path, { showError, node }] of this.fields) {
+      showError(found.get(path) ?? null);
       if (found.has(path)) node.closest('details')?.setAttribute('open', '');
     }
-    return homeless;
+    return unplaced;
   }
 
   focusFirstError() {
@@ -67,24 +64,24 @@ export class SpecForm {
     const entries = this.values[map] ?? {};
     const name = freeName(Object.keys(entries), base);
     this.values[map] = { ...entries, [name]: value };
-    this.#changeShape([map, name]);
+    this.#rebuild([map, name]);
     return name;
   }
 
   #render() {
-    this.cells.clear();
+    this.fields.clear();
     const { properties, required = [] } = this.root;
     const named = SECTIONS.flatMap(([, names]) => names);
-    const rest = Object.keys(properties).filter((name) => !named.includes(name) && !APART.includes(name));
+    const rest = Object.keys(properties).filter((name) => !named.includes(name) && !NOT_IN_SPEC.includes(name));
     const sections = rest.length ? [...SECTIONS, ['More', rest]] : SECTIONS;
     this.node.replaceChildren(...sections.map(([title, names]) => {
       const present = names.filter((name) => name in properties);
       const parts = present.flatMap((name) => this.#build([name], properties[name], required.includes(name), present.length === 1));
-      return element('section.panel', { 'data-section': title }, element('h2', {}, title), ...inGrids(parts));
+      return element('section.panel', { 'data-section': title }, element('h2', {}, title), ...groupFields(parts));
     }));
   }
 
-  /** What shows a part of the schema: cells that stand in a grid, and wider blocks. */
+  /** The elements for a part of the schema: fields, and wider blocks. */
   #build(path, node, required, alone = false) {
     const field = this.schema.describe(node, required);
     if (field.kind === 'map') return [this.#map(path, field)];
@@ -92,30 +89,30 @@ export class SpecForm {
     if (field.kind === 'object' && field.open) return this.#network(path, field);
     if (field.kind === 'object') {
       const parts = this.#object(path, field);
-      return alone ? parts : [element('h3.apart', {}, words(path.at(-1))), ...parts];
+      return alone ? parts : [element('h3.subheading', {}, words(path.at(-1))), ...parts];
     }
-    return [this.#cell(path, field)];
+    return [this.#formField(path, field)];
   }
 
-  #cell(path, field, { label, structural = false, choices } = {}) {
-    const made = cell(field, {
+  #formField(path, field, { label, structural = false, choices } = {}) {
+    const made = formField(field, {
       path,
       label,
       value: valueAt(this.values, path),
-      usual: this.#usual(path, field),
+      defaultValue: this.#defaultValue(path, field),
       choices: choices ?? (this.choices(path, this.values) ? () => this.choices(path, this.values) : undefined),
       onchange: (value) => {
         setValue(this.values, path, value, keepsEmpty);
-        if (structural || SHAPING.includes(path.at(-1))) this.#changeShape(path);
+        if (structural || LAYOUT_FIELDS.includes(path.at(-1))) this.#rebuild(path);
         else this.#changed(path);
       },
     });
-    this.cells.set(path.join('.'), { ...made, refresh: () => made.suggest(this.#usual(path, field)) });
+    this.fields.set(path.join('.'), { ...made, refresh: () => made.showDefault(this.#defaultValue(path, field)) });
     return made.node;
   }
 
-  /** What holds where nothing is given: of a minimum, what `training` and the spec's seed say. */
-  #usual(path, field) {
+  /** The default of a field. Minima inherit from `training` and the spec's seed. */
+  #defaultValue(path, field) {
     const [map, , name] = path;
     if (map !== 'minima') return field.fallback;
     return this.values.training?.[name] ?? (name === 'seed' ? this.values.seed : undefined) ?? field.fallback;
@@ -132,25 +129,25 @@ export class SpecForm {
     if (!rest.length) return parts;
     const key = path.join('.');
     return [...parts, element('details.more', { open: this.opened.has(key), ontoggle: ({ target }) => this.opened[target.open ? 'add' : 'delete'](key) },
-      element('summary', {}, `More settings (${rest.length})`), ...inGrids(rest.flatMap(build)))];
+      element('summary', {}, `More settings (${rest.length})`), ...groupFields(rest.flatMap(build)))];
   }
 
   #union(path, field) {
     const given = valueAt(this.values, path);
-    const usual = this.#usual(path, field);
+    const defaultValue = this.#defaultValue(path, field);
     const tag = [...path, field.tag];
-    const kind = this.#cell(tag, { kind: 'choice', choices: Object.keys(field.variants), description: field.description, fallback: usual?.[field.tag] },
+    const kind = this.#formField(tag, { kind: 'choice', choices: Object.keys(field.variants), description: field.description, fallback: defaultValue?.[field.tag] },
       { label: words(path.at(-1)), structural: true });
-    this.cells.get(tag.join('.')).suggest(usual?.[field.tag]);
+    this.fields.get(tag.join('.')).showDefault(defaultValue?.[field.tag]);
     const variant = field.variants[given?.[field.tag]];
     if (!variant) return [kind];
     const rest = Object.keys(variant.properties).filter((name) => name !== field.tag);
     return [kind, ...rest.flatMap((name) => this.#build([...path, name], variant.properties[name], (variant.required ?? []).includes(name)))];
   }
 
-  /** A network: its name, and the options that it has with that name. */
+  /** A network: its name and the options of that network. */
   #network(path, field) {
-    const name = this.#cell([...path, 'name'], this.schema.describe(field.properties.name),
+    const name = this.#formField([...path, 'name'], this.schema.describe(field.properties.name),
       { label: 'model', structural: true, choices: () => this.models.map((model) => [model.name, model.name]) });
     const chosen = valueAt(this.values, [...path, 'name']) ?? field.properties.name.default;
     const model = this.models.find((entry) => entry.name === chosen);
@@ -160,7 +157,7 @@ export class SpecForm {
     }
     const given = Object.keys(valueAt(this.values, path) ?? {}).filter((option) => option !== 'name');
     const options = [...new Set([...Object.keys(model?.options ?? {}), ...given])];
-    return [name, ...options.map((option) => this.#cell([...path, option], optionField(model?.options[option], chosen)))];
+    return [name, ...options.map((option) => this.#formField([...path, option], optionField(model?.options[option], chosen)))];
   }
 
   #map(path, field) {
@@ -169,47 +166,47 @@ export class SpecForm {
     const one = { minima: 'minimum', curves: 'curve', planes: 'plane' }[name] ?? 'entry';
     const inner = this.schema.describe(field.items);
     const cards = Object.keys(entries ?? {}).map((key) => element('fieldset.entry', {},
-      element('legend.unseen', {}, `${one} ${key}`),
-      ...inGrids([this.#nameField(name, key), ...this.#object([name, key], inner)]),
+      element('legend.visually-hidden', {}, `${one} ${key}`),
+      ...groupFields([this.#nameField(name, key), ...this.#object([name, key], inner)]),
       element('button.plain.remove', { type: 'button', 'aria-label': `Remove ${key}`, title: 'Remove', onclick: () => this.#remove(name, key) }, icon('bin'))));
     const about = element('p.hint', {}, field.description);
     const wrong = element('p.wrong', { hidden: true });
     const node = element('div.map', {}, about, ...cards, element('div.row', {},
       element('button', { type: 'button', onclick: () => this.add(name, one), disabled: cards.length >= (field.most ?? Infinity) }, icon('plus'), `Add a ${one}`),
-      field.optional && entries ? element('button.plain', { type: 'button', onclick: () => { delete this.values[name]; this.#changeShape(path); } }, 'Use the default') : null), wrong);
-    this.cells.set(name, { node, focus: () => {}, suggest: () => {}, tell: (message) => { wrong.textContent = message ?? ''; wrong.hidden = !message; } });
+      field.optional && entries ? element('button.plain', { type: 'button', onclick: () => { delete this.values[name]; this.#rebuild(path); } }, 'Use the default') : null), wrong);
+    this.fields.set(name, { node, focus: () => {}, showDefault: () => {}, showError: (message) => { wrong.textContent = message ?? ''; wrong.hidden = !message; } });
     return node;
   }
 
   #nameField(map, key) {
     const path = [map, key];
-    const made = cell({ kind: 'text', description: '' }, { path, label: 'name', value: key, onchange: () => {} });
+    const made = formField({ kind: 'text', description: '' }, { path, label: 'name', value: key, onchange: () => {} });
     const input = made.node.querySelector('input');
     input.addEventListener('change', () => {
       const name = input.value.trim();
       if (!name || name in this.values[map]) { input.value = key; return; }
       renameKey(this.values[map], key, name);
       renameReferences(this.values, map, key, name);
-      this.#changeShape([map, name]);
+      this.#rebuild([map, name]);
     });
-    this.cells.set(path.join('.'), made);
+    this.fields.set(path.join('.'), made);
     return made.node;
   }
 
   #remove(map, key) {
     delete this.values[map][key];
-    this.#changeShape([map]);
+    this.#rebuild([map]);
   }
 
-  #changeShape(path) {
+  #rebuild(path) {
     this.#render();
-    this.cells.get(path.join('.'))?.focus();
+    this.fields.get(path.join('.'))?.focus();
     this.#changed(path);
   }
 
   #changed([first]) {
     if (first === 'training' || first === 'seed') {
-      for (const [path, { refresh }] of this.cells) if (path.startsWith('minima.')) refresh?.();
+      for (const [path, { refresh }] of this.fields) if (path.startsWith('minima.')) refresh?.();
     }
     this.onchange();
   }
@@ -217,7 +214,7 @@ export class SpecForm {
 
 const rank = (first, name) => (first.indexOf(name) + first.length + 1) % (first.length + 1);
 
-/** An entry of a map means something even if it says nothing itself, and a schedule has a kind at least. */
+/** An empty entry of a map is kept: it has all defaults. */
 const keepsEmpty = (path) => path.length === 2 && ['minima', 'curves', 'planes'].includes(path[0]);
 
 function optionField(fallback, model) {
@@ -226,8 +223,8 @@ function optionField(fallback, model) {
   return { kind, items: { type: 'number' }, optional: true, fallback, description: `option of ${model}` };
 }
 
-/** Neighbouring cells share a grid; wider parts stand between. */
-function inGrids(parts) {
+/** Puts neighbouring fields into one grid; wider parts stay between them. */
+function groupFields(parts) {
   const blocks = [];
   for (const part of parts) {
     if (!part.classList.contains('field')) blocks.push(part);

@@ -4,7 +4,7 @@ export function valueAt(values, path) {
   return path.reduce((found, key) => (found === null || found === undefined ? undefined : found[key]), values);
 }
 
-/** Sets a value; undefined removes it, and objects that become empty by that go with it, except those of `kept`. */
+/** Sets a value. Undefined removes it, and parents that become empty unless `kept` says to keep them. */
 export function setValue(values, path, value, kept = () => false) {
   const [key, ...rest] = path;
   if (rest.length) {
@@ -19,7 +19,7 @@ export function setValue(values, path, value, kept = () => false) {
   }
 }
 
-/** Gives an entry another name and leaves it in its place. */
+/** Renames an entry in place. */
 export function renameKey(values, before, after) {
   for (const [key, value] of Object.entries(values)) {
     delete values[key];
@@ -27,7 +27,7 @@ export function renameKey(values, before, after) {
   }
 }
 
-/** Lets what names a minimum or a curve follow when that gets another name. */
+/** Updates references to a renamed minimum or curve. */
 export function renameReferences(values, map, before, after) {
   const renamed = (name) => {
     if (map === 'minima' && name === before) return after;
@@ -42,7 +42,7 @@ export function renameReferences(values, map, before, after) {
   apply(values.verdict ?? {}, ['between', 'control']);
 }
 
-/** A name like `base` that is not taken. */
+/** An unused name based on `base`. */
 export function freeName(taken, base) {
   const clean = base.replace(/[^A-Za-z0-9_-]+/g, '-').replace(/^[^A-Za-z]+/, '').slice(0, 40) || 'minimum';
   let name = clean;

@@ -1,4 +1,4 @@
-/** What a reader must know of a surface, in full sentences; the same words as the report. */
+/** The caption of a surface, in the words of the report. */
 
 import { belongs, shownPoints } from '../plots/labels.js';
 import { significant } from '../plots/numbers.js';

@@ -1,8 +1,8 @@
 const SVG = 'http://www.w3.org/2000/svg';
 const DASHES = { solid: '', dash: '7 5', dot: '2 3.5' };
 
-/** A short piece of a line as it is drawn in a picture, for legends. */
-export function stroke({ color, width, dash }) {
+/** A short sample of a plotted line, for legends. */
+export function legendLine({ color, width, dash }) {
   const drawing = document.createElementNS(SVG, 'svg');
   drawing.setAttribute('viewBox', '0 0 28 8');
   drawing.setAttribute('class', 'stroke');

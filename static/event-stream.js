@@ -1,7 +1,7 @@
-/** Server-sent events by fetch: unlike EventSource it can send the server's key. */
+/** Server-sent events by fetch, because EventSource cannot send the API key. */
 
-const SILENCE = 45_000; // the server speaks every 15 s
-const PAUSE = 1000;
+const TIMEOUT = 45_000; // the server sends something every 15 s
+const RETRY_DELAY = 1000;
 
 /** Follow the events of an experiment; see `api.events`. */
 export function followEvents(send, id, { after = 0, follow = true, onEvent, onState = () => {} }) {
@@ -19,20 +19,20 @@ export function followEvents(send, id, { after = 0, follow = true, onEvent, onSt
       const again = await listen(signal);
       if (!again || !follow) break;
       onState('lost');
-      await pause(PAUSE, signal);
+      await pause(RETRY_DELAY, signal);
     }
     if (!signal.aborted) onState('ended');
   }
 
-  /** One connection; resolves to whether there may be more. */
+  /** Reads one connection; resolves to true if more events may follow. */
   async function listen(signal) {
-    const patience = new AbortController();
-    const stop = () => patience.abort();
+    const connection = new AbortController();
+    const stop = () => connection.abort();
     signal.addEventListener('abort', stop);
-    let timer = setTimeout(stop, SILENCE);
+    let timer = setTimeout(stop, TIMEOUT);
     try {
       const path = `/api/experiments/${encodeURIComponent(id)}/events?after=${after}${follow ? '' : '&follow=false'}`;
-      const response = await send('GET', path, { accept: 'text/event-stream', signal: patience.signal });
+      const response = await send('GET', path, { accept: 'text/event-stream', signal: connection.signal });
       if (response.status === 204) return false;
       onState('live');
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -40,7 +40,7 @@ export function followEvents(send, id, { after = 0, follow = true, onEvent, onSt
         const { done, value } = await reader.read();
         if (done) return true;
         clearTimeout(timer);
-        timer = setTimeout(stop, SILENCE);
+        timer = setTimeout(stop, TIMEOUT);
         const frames = (rest + value).split('\n\n');
         rest = frames.pop();
         for (const event of frames.map(parse).filter(Boolean)) {
@@ -51,7 +51,7 @@ export function followEvents(send, id, { after = 0, follow = true, onEvent, onSt
     } catch (error) {
       if (signal.aborted) return false;
       if (error.status && error.status < 500) throw error;
-      return true; // cut off, silent for too long, or the server is not well
+      return true; // disconnected, timed out, or a server error
     } finally {
       clearTimeout(timer);
       signal.removeEventListener('abort', stop);

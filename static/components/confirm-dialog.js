@@ -1,11 +1,11 @@
 import { element, uniqueId } from '../elements.js';
 
 /**
- * Asks before something that cannot be undone.
+ * Asks you to confirm an action that cannot be undone.
  * @param {{title: string, text: string, action: string}} question
  * @returns {Promise<boolean>}
  */
-export function confirm({ title, text, action }) {
+export function confirmDialog({ title, text, action }) {
   const id = uniqueId('confirm');
   const dialog = element('dialog', { 'aria-labelledby': id, 'aria-describedby': `${id}-text` },
     element('form', { method: 'dialog' },

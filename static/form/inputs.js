@@ -1,10 +1,10 @@
-/** Controls for single values. Each reads and writes plain JSON values; an empty one means "the default holds". */
+/** Inputs for single values. Each reads and writes JSON values; an empty one means the default. */
 
 import { element } from '../elements.js';
 
 /**
  * @typedef {{node: HTMLElement, inputs: HTMLElement[], read: () => unknown, write: (value: unknown) => void,
- *            suggest: (value: unknown) => void}} Control
+ *            showDefault: (value: unknown) => void}} Control
  */
 
 /**
@@ -13,25 +13,25 @@ import { element } from '../elements.js';
  * @returns {Control}
  */
 export function control(field, options) {
-  if (options.choices) return field.kind === 'tuple' ? tuple(field.length, options) : suggestions(options);
+  if (options.choices) return field.kind === 'tuple' ? tuple(field.length, options) : namePicker(options);
   switch (field.kind) {
     case 'choice': return choice(field.choices, options);
     case 'boolean': return choice(['yes', 'no'], options, { read: (text) => text === 'yes', write: (value) => (value ? 'yes' : 'no') });
     case 'integer':
-    case 'number': return line(options, { read: numberOf, write: String, mode: field.kind === 'integer' ? 'numeric' : 'decimal' });
-    case 'list': return field.items.enum ? ticks(field.items.enum, options) : line(options, listOf(field.items.type));
-    case 'tuple': return line(options, listOf('string'));
-    default: return line(options, { read: (text) => text, write: String });
+    case 'number': return textInput(options, { read: numberOf, write: String, mode: field.kind === 'integer' ? 'numeric' : 'decimal' });
+    case 'list': return field.items.enum ? checkboxes(field.items.enum, options) : textInput(options, listText(field.items.type));
+    case 'tuple': return textInput(options, listText('string'));
+    default: return textInput(options, { read: (text) => text, write: String });
   }
 }
 
-/** What was typed, as a number where it is one: what is none goes to the server, whose answer says so. */
+/** The typed text as a number if it is one; other text goes to the server, which rejects it. */
 function numberOf(text) {
   const number = Number(text);
   return Number.isFinite(number) && /\d/.test(text) ? number : text;
 }
 
-function listOf(type) {
+function listText(type) {
   const one = type === 'integer' || type === 'number' ? numberOf : (text) => text;
   return {
     read: (text) => text.split(',').map((part) => part.trim()).filter(Boolean).map(one),
@@ -39,37 +39,37 @@ function listOf(type) {
   };
 }
 
-function line({ id, onchange }, { read, write, mode }) {
+function textInput({ id, onchange }, { read, write, mode }) {
   const input = element('input', { id, type: 'text', inputmode: mode, spellcheck: false, autocomplete: 'off', oninput: onchange });
   return {
     node: input,
     inputs: [input],
     read: () => (input.value.trim() === '' ? undefined : read(input.value.trim())),
     write: (value) => { input.value = value === undefined || value === null ? '' : write(value); },
-    suggest: (value) => { input.placeholder = value === undefined || value === null ? '' : write(value); },
+    showDefault: (value) => { input.placeholder = value === undefined || value === null ? '' : write(value); },
   };
 }
 
 function choice(choices, { id, onchange }, { read = (text) => text, write = (value) => value } = {}) {
-  const usual = element('option', { value: '' }, 'default');
-  const input = element('select', { id, onchange }, usual, choices.map((name) => element('option', { value: name }, name)));
+  const defaultValue = element('option', { value: '' }, 'default');
+  const input = element('select', { id, onchange }, defaultValue, choices.map((name) => element('option', { value: name }, name)));
   return {
     node: input,
     inputs: [input],
     read: () => (input.value === '' ? undefined : read(input.value)),
     write: (value) => { input.value = value === undefined || value === null ? '' : write(value); },
-    suggest: (value) => { usual.textContent = value === undefined || value === null ? 'none' : `${write(value)} (default)`; },
+    showDefault: (value) => { defaultValue.textContent = value === undefined || value === null ? 'none' : `${write(value)} (default)`; },
   };
 }
 
-/** Names that the server knows; one that it does not is kept, and its answer says so. */
-function suggestions({ id, choices, onchange }) {
-  const usual = element('option', { value: '' });
+/** A choice of known names. An unknown name stays; the server rejects it. */
+function namePicker({ id, choices, onchange }) {
+  const defaultValue = element('option', { value: '' });
   const input = element('select', { id, onchange });
   const fill = (kept) => {
     const known = choices();
     const extra = kept && !known.some(([name]) => name === kept) ? [[kept, kept]] : [];
-    input.replaceChildren(usual, ...[...known, ...extra].map(([value, words]) => element('option', { value }, words)));
+    input.replaceChildren(defaultValue, ...[...known, ...extra].map(([value, words]) => element('option', { value }, words)));
     input.value = kept ?? '';
   };
   fill();
@@ -78,13 +78,13 @@ function suggestions({ id, choices, onchange }) {
     inputs: [input],
     read: () => (input.value === '' ? undefined : input.value),
     write: fill,
-    suggest: (value) => { usual.textContent = value === undefined || value === null ? 'none' : `${value} (default)`; },
+    showDefault: (value) => { defaultValue.textContent = value === undefined || value === null ? 'none' : `${value} (default)`; },
   };
 }
 
-/** Several names in a row, each chosen from those that there are. */
+/** Several names in a row. */
 function tuple(length, { id, label, choices, onchange }) {
-  const parts = Array.from({ length }, (_, index) => suggestions({ id: index ? `${id}-${index}` : id, choices, onchange }));
+  const parts = Array.from({ length }, (_, index) => namePicker({ id: index ? `${id}-${index}` : id, choices, onchange }));
   parts.forEach(({ node }, index) => { node.setAttribute('aria-label', `${label} ${index + 1}`); });
   return {
     node: element('div.row.tuple', {}, parts.map(({ node }) => node)),
@@ -94,20 +94,20 @@ function tuple(length, { id, label, choices, onchange }) {
       return names.every((name) => name === '') ? undefined : names;
     },
     write: (value) => parts.forEach((part, index) => part.write(value?.[index])),
-    suggest: () => parts.forEach((part) => part.suggest(undefined)),
+    showDefault: () => parts.forEach((part) => part.showDefault(undefined)),
   };
 }
 
-function ticks(choices, { id, onchange }) {
-  let usual = [];
+function checkboxes(choices, { id, onchange }) {
+  let defaultValue = [];
   const boxes = choices.map((name, index) => element('input', { type: 'checkbox', id: index ? `${id}-${name}` : id, value: name, onchange }));
   const read = () => boxes.filter((box) => box.checked).map((box) => box.value);
   const tick = (names) => boxes.forEach((box) => { box.checked = names.includes(box.value); });
   return {
     node: element('div.row.ticks', {}, boxes.map((box) => element('label', {}, box, box.value))),
     inputs: boxes,
-    read: () => (read().join() === usual.join() ? undefined : read()),
-    write: (value) => tick(value ?? usual),
-    suggest: (value) => { usual = value ?? []; },
+    read: () => (read().join() === defaultValue.join() ? undefined : read()),
+    write: (value) => tick(value ?? defaultValue),
+    showDefault: (value) => { defaultValue = value ?? []; },
   };
 }

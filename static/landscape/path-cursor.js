@@ -1,4 +1,4 @@
-/** The t along the paths that is being looked at, shared by the pictures of a view. Fires `change`. */
+/** The position t on the paths that the pointer is at, shared by all plots of a view. Fires `change`. */
 export class Cursor extends EventTarget {
   /** @type {number | null} */
   t = null;
