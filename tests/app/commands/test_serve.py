@@ -170,7 +170,7 @@ def test_a_refusal_is_shown_with_its_fields(bare: Server, tmp_path: Path) -> Non
     spec.write_text("dataset: npz:/etc/passwd\ntraining: {epochs: 99999}\nminima: {a: {}, b: {}}\n")
     refused = call(bare, "submit", spec)
     assert refused.returncode == 2
-    assert "dataset: data set 'npz:/etc/passwd' is not offered here" in refused.stderr
+    assert "dataset: data set 'npz:/etc/passwd' is not available here" in refused.stderr
     assert "training.epochs" in refused.stderr
 
 
