@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, Final
 
 from fastapi import HTTPException
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import Response
 
 from valleyscope.app.storage.db_errors import DiskState
@@ -90,6 +91,20 @@ def invalid(errors: Sequence[Mapping[str, Any]], body: Any = None) -> Problem:
     shown = "; ".join(f"{error['path']}: {error['message']}" for error in found[:3])
     more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
     return Problem(422, "invalid", f"{shown}{more}", errors=found[:_MAX_ERRORS])
+
+
+def invalid_parameter(location: str, name: str, message: str, value: Any) -> Problem:
+    """An invalid query parameter or header."""
+    return invalid([{"loc": (location, name), "type": "invalid", "msg": message, "input": value}])
+
+
+@contextmanager
+def field_problems(body: Any = None) -> Iterator[None]:
+    """Turn a ValidationError into a problem; `body` is the validated document."""
+    try:
+        yield
+    except ValidationError as error:
+        raise invalid(error.errors(include_url=False), body) from error
 
 
 def storage_problem(state: DiskState) -> Problem:

@@ -15,6 +15,7 @@ from functools import cache, cached_property
 from importlib.util import find_spec
 from mimetypes import guess_type
 from pathlib import Path
+from posixpath import dirname, join, normpath
 from typing import Final
 
 from fastapi import FastAPI, Request
@@ -185,18 +186,8 @@ def _imports(contents: dict[str, bytes], *entries: str) -> list[str]:
         name = waiting.pop(0)
         if name in contents and name not in found:
             found.append(name)
-            waiting += [_joined(name, target) for target in _IMPORT.findall(contents[name].decode())]
+            waiting += [normpath(join(dirname(name), target)) for target in _IMPORT.findall(contents[name].decode())]
     return found
-
-
-def _joined(module: str, target: str) -> str:
-    parts = module.split("/")[:-1]
-    for part in target.split("/"):
-        if part == "..":
-            parts.pop()
-        elif part != ".":
-            parts.append(part)
-    return "/".join(parts)
 
 
 def _media_type(name: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from fastapi import Body
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from valleyscope.app.api.dependencies import AppState
-from valleyscope.app.api.problems import BRANCHES, Problem, invalid
+from valleyscope.app.api.problems import BRANCHES, Problem, field_problems
 from valleyscope.app.api.schemas import Cost
 from valleyscope.app.api.submission_limits import TooExpensive
 from valleyscope.app.experiments.recipes import DEMO, recipe_names, recipe_values
@@ -85,27 +85,17 @@ def spec_of(submission: SpecSubmission | RecipeSubmission) -> Spec:
     if isinstance(submission, SpecSubmission):
         given = {name: getattr(submission, name) for name in Spec.model_fields}
         return Spec.model_construct(submission.model_fields_set - {"force", "priority"}, **given)
-    values: dict[str, Any] | None = None
-    try:
+    with field_problems():
         values = submission.values()
+    with field_problems(values):
         return Spec.model_validate(values)
-    except ValidationError as error:
-        raise invalid(error.errors(include_url=False), values) from error
 
 
 def check_limits(app_state: AppState, spec: Spec, *, force: bool) -> None:
     """Raise a problem unless this server accepts the spec."""
     try:
-        app_state.submission_limits.check(spec, force=force)
-    except ValidationError as error:
-        raise invalid(error.errors(include_url=False), spec.to_json()) from error
+        with field_problems(spec.to_json()):
+            app_state.submission_limits.check(spec, force=force)
     except TooExpensive as error:
         cost = Cost.of(error.cost, error.limit).model_dump(mode="json")
         raise Problem(422, "too-expensive", str(error), estimate=cost) from error
-
-
-def estimated_cost(app_state: AppState, spec: Spec) -> Cost:
-    try:
-        return Cost.of(app_state.submission_limits.estimate(spec), app_state.settings.max_gpu_hours)
-    except ValidationError as error:
-        raise invalid(error.errors(include_url=False), spec.to_json()) from error

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncIterator
-from email.message import Message
 from typing import Any
 
 from fastapi import Request
 from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartParser
+from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
@@ -25,7 +24,8 @@ _SPARE_DISK = 64 * 2**20
 
 async def stream_upload(request: Request, upload: StreamedSafetensors) -> dict[str, str]:
     """Write the uploaded file to the disk; returns the other fields of the form, if any."""
-    kind, options = _content_type(request)
+    content_type, options = parse_options_header(request.headers.get("content-type", ""))
+    kind = content_type.decode("latin-1").strip()
     if request.headers.get("content-encoding", "identity") != "identity":
         raise Problem(415, "encoded", "Content-Encoding is not supported: send the file uncompressed")
     announced = int(request.headers.get("content-length", "0"))
@@ -33,7 +33,7 @@ async def stream_upload(request: Request, upload: StreamedSafetensors) -> dict[s
         raise Problem(507, "disk-full", f"the disk of the server has no space for {announced} bytes")
     try:
         if kind == "multipart/form-data":
-            return await _receive_form(request, upload, options.get("boundary", ""))
+            return await _receive_form(request, upload, options.get(b"boundary", b""))
         if kind in ("application/octet-stream", "application/x-safetensors", ""):
             async for batch in _batches(request):
                 await run_in_threadpool(upload.write, batch)
@@ -65,10 +65,10 @@ async def _batches(request: Request) -> AsyncIterator[bytes]:
         yield bytes(batch)
 
 
-async def _receive_form(request: Request, upload: StreamedSafetensors, boundary: str) -> dict[str, str]:
+async def _receive_form(request: Request, upload: StreamedSafetensors, boundary: bytes) -> dict[str, str]:
     form = _Form(upload)
     try:
-        parser = MultipartParser(boundary.encode("latin-1", "replace"), form.callbacks(), max_header_size=4096)
+        parser = MultipartParser(boundary, form.callbacks(), max_header_size=4096)
         async for batch in _batches(request):
             await run_in_threadpool(parser.write, batch)
         parser.finalize()
@@ -111,10 +111,7 @@ class _Form:
 
     def _end_header(self) -> None:
         if self._header.lower() == b"content-disposition":
-            message = Message()
-            message["content-disposition"] = self._value.decode("latin-1")
-            name = message.get_param("name", header="content-disposition")
-            self._name = name if isinstance(name, str) else ""
+            self._name = parse_options_header(bytes(self._value))[1].get(b"name", b"").decode("latin-1")
             if self._name == FILE and self.has_file:
                 raise BadUpload(f"the form has two fields {FILE!r}: send one checkpoint per request")
             if self._name not in (FILE, *_FIELDS):
@@ -138,10 +135,3 @@ class _Form:
 
     def _finish(self) -> None:
         self.complete = True
-
-
-def _content_type(request: Request) -> tuple[str, dict[str, str]]:
-    message = Message()
-    message["content-type"] = request.headers.get("content-type", "")
-    options = {str(key).lower(): str(value) for key, value in (message.get_params() or [])[1:]}
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower(), options

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import uvicorn
 from sqlalchemy.exc import SQLAlchemyError
@@ -35,18 +35,17 @@ _DATABASE_POLL_SECONDS = 1.0
 
 
 class Server(uvicorn.Server):
-    """Starts local workers, calls `ready` with its address, and ends event streams on shutdown."""
+    """Starts local workers, calls `on_ready` with its address, and ends event streams on shutdown."""
 
-    def __init__(self, settings: Settings, ready: Callable[[str], None], *, adopt_home: bool = False) -> None:
+    def __init__(self, settings: Settings, on_ready: Callable[[str], None], *, adopt_home: bool = False) -> None:
         self._settings = settings
-        self._ready = ready
+        self._on_ready = on_ready
         self._supervisor: WorkerSupervisor | None = None
         self._ready_thread: threading.Thread | None = None
         self._socket = listen(settings)
         self.address = _address(self._socket)
         _check_home(settings)
-        _check_database(settings)
-        _check_identity(settings, adopt_home)
+        _check_database(settings, adopt_home)
         self._app = create_app(settings)
         super().__init__(
             uvicorn.Config(
@@ -75,7 +74,9 @@ class Server(uvicorn.Server):
             supervisor = self._supervisor = WorkerSupervisor(self._settings, local_devices(self._settings))
             pool = self._app.state.app_state.service.orchestrator_pool
             pool.set_local_workers(supervisor.call, lambda: len(supervisor.processes))
-            self._ready_thread = threading.Thread(target=self._ready, args=(self.address,), name="ready", daemon=True)
+            self._ready_thread = threading.Thread(
+                target=self._on_ready, args=(self.address,), name="ready", daemon=True
+            )
             self._ready_thread.start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -88,8 +89,8 @@ class Server(uvicorn.Server):
         timer.cancel()
 
 
-def serve(settings: Settings, ready: Callable[[str], None], *, adopt_home: bool = False) -> None:
-    """Serve until Ctrl-C or SIGTERM; calls `ready` with the address once the server accepts requests.
+def serve(settings: Settings, on_ready: Callable[[str], None], *, adopt_home: bool = False) -> None:
+    """Serve until Ctrl-C or SIGTERM; calls `on_ready` with the address once the server accepts requests.
 
     `adopt_home` links the home or the store to the database, even if they belonged to another one.
     """
@@ -97,7 +98,7 @@ def serve(settings: Settings, ready: Callable[[str], None], *, adopt_home: bool 
     _warn_about_short_key(settings)
     with suppress(KeyboardInterrupt):
         exit_quietly_on_sigterm()
-        Server(settings, ready, adopt_home=adopt_home).run()
+        Server(settings, on_ready, adopt_home=adopt_home).run()
     exit_despite_threads()
 
 
@@ -139,15 +140,14 @@ def _check_home(settings: Settings) -> None:
         ) from error
 
 
-def _check_database(settings: Settings) -> None:
-    """Create or upgrade the tables; waits for a database that is still starting."""
+def _check_database(settings: Settings, adopt_home: bool) -> None:
+    """Create or upgrade the tables, and check the owner of the files; waits for a database that is still starting."""
     deadline = time.monotonic() + _DATABASE_SECONDS
     while True:
         try:
-            database = Database(settings.database)
-            with database.exclusive("start"):
+            with closing(Database(settings.database)) as database, database.exclusive("start"):
                 migrate(database)
-            database.close()
+                _check_identity(settings, database, adopt_home)
             return
         except (OSError, SQLAlchemyError) as error:
             left = deadline - time.monotonic()
@@ -159,20 +159,16 @@ def _check_database(settings: Settings) -> None:
         time.sleep(_DATABASE_POLL_SECONDS)
 
 
-def _check_identity(settings: Settings, adopt_home: bool) -> None:
+def _check_identity(settings: Settings, database: Database, adopt_home: bool) -> None:
     """Refuse a database and files that do not belong together."""
-    database = Database(settings.database)
     try:
-        with database.exclusive("start"):
-            HomeIdentity(database, open_store(settings.store, Home(settings.home))).establish(adopt=adopt_home)
+        HomeIdentity(database, open_store(settings.store, Home(settings.home))).establish(adopt=adopt_home)
     except WrongHome as error:
         raise BadSettings(str(error)) from error
     except StoreUnavailable as error:
         if adopt_home:
             raise BadSettings(f"{error}; nothing was linked") from error
         log.warning("the store will be checked against the database later: %s", error)
-    finally:
-        database.close()
 
 
 def _address(sock: socket.socket) -> str:

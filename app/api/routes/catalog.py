@@ -22,9 +22,23 @@ router = APIRouter(tags=["catalog"])
 
 
 @router.get("/recipes", response_model=Recipes, responses=problems())
+@cache
 def recipes() -> Any:
     """List the included specs: the demo, and the experiments of the paper with its errata applied."""
-    return _recipes()
+    items = []
+    for name in recipe_names():
+        spec = load_recipe(name)
+        cost = estimate(spec)
+        items.append(
+            Recipe(
+                name=name,
+                description=describe_recipe(name),
+                spec=spec.to_json(),
+                gpu_hours=cost.gpu_hours,
+                core_hours=cost.core_hours,
+            )
+        )
+    return Recipes(demo=DEMO, items=items)
 
 
 @router.get("/models", response_model=Architectures, responses=problems())
@@ -62,21 +76,3 @@ def datasets(app_state: State) -> Any:
         )
     own = [DataSource(name=name, description=_ADDED) for name in app_state.settings.allowed_datasets]
     return DataSources(items=named + own)
-
-
-@cache
-def _recipes() -> Recipes:
-    items = []
-    for name in recipe_names():
-        spec = load_recipe(name)
-        cost = estimate(spec)
-        items.append(
-            Recipe(
-                name=name,
-                description=describe_recipe(name),
-                spec=spec.to_json(),
-                gpu_hours=cost.gpu_hours,
-                core_hours=cost.core_hours,
-            )
-        )
-    return Recipes(demo=DEMO, items=items)

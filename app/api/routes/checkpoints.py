@@ -7,12 +7,11 @@ import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from valleyscope.app.api.dependencies import AppState, State
 from valleyscope.app.api.openapi import LOCATION, links, problems
-from valleyscope.app.api.problems import Problem, invalid
+from valleyscope.app.api.problems import Problem, field_problems, invalid_parameter
 from valleyscope.app.api.schemas import Checkpoint, Checkpoints, UploadQuery
 from valleyscope.app.api.upload_stream import bad_checkpoint, stream_upload
 from valleyscope.app.storage.safetensors_check import FOLDER, BadUpload, StreamedSafetensors
@@ -104,10 +103,8 @@ def delete_checkpoint(id: CheckpointId, app_state: State) -> None:
 
 def _add_checkpoint(app_state: AppState, upload_file: StreamedSafetensors, given: dict[str, str | None]) -> Any:
     description = _description(given)
-    try:
+    with field_problems():
         model_info = app_state.submission_limits.check_source(description.dataset, description.model)
-    except ValidationError as error:
-        raise invalid(error.errors(include_url=False)) from error
     try:
         upload_file.finish(model_info)
     except BadUpload as error:
@@ -129,9 +126,6 @@ def _description(given: dict[str, str | None]) -> UploadQuery:
             values["model"] = json.loads(model) if model.lstrip().startswith("{") else {"name": model}
         except (ValueError, RecursionError) as error:
             message = f"is neither the name of a network nor valid JSON: {str(error)[:100]}"
-            found = {"loc": ("query", "model"), "type": "json", "msg": message, "input": model}
-            raise invalid([found]) from error
-    try:
+            raise invalid_parameter("query", "model", message, model) from error
+    with field_problems():
         return UploadQuery.model_validate(values)
-    except ValidationError as error:
-        raise invalid(error.errors(include_url=False)) from error

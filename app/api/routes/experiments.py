@@ -10,10 +10,10 @@ from fastapi import APIRouter, Header, Query, Response
 from valleyscope.app.api.dependencies import AppState, State
 from valleyscope.app.api.openapi import LOCATION, links, problems
 from valleyscope.app.api.parameters import ExperimentId, JsonBody
-from valleyscope.app.api.problems import Problem, invalid
+from valleyscope.app.api.problems import Problem, field_problems, invalid_parameter
 from valleyscope.app.api.schemas import Cost, Experiment, ExperimentPage
 from valleyscope.app.api.serializers import detail, summary
-from valleyscope.app.api.submissions import Submitted, check_limits, estimated_cost, spec_of
+from valleyscope.app.api.submissions import Submitted, check_limits, spec_of
 from valleyscope.app.storage.experiment_table import ACTIVE, BadCursor, ExperimentState, KeyReused
 
 router = APIRouter(tags=["experiments"])
@@ -52,8 +52,7 @@ def submit(submission: Submitted, response: Response, app_state: State, idempote
             _check_capacity(app_state)
         row = known or app_state.service.submit(spec, key=idempotency_key, priority=submission.priority)
     except KeyReused as error:
-        found = [{"loc": ("header", "Idempotency-Key"), "type": "reused", "msg": str(error), "input": idempotency_key}]
-        raise invalid(found) from error
+        raise invalid_parameter("header", "Idempotency-Key", str(error), idempotency_key) from error
     response.headers["Location"] = f"/api/experiments/{row.id}"
     return detail(row)
 
@@ -90,14 +89,14 @@ def list_experiments(
     """List experiments, newest first."""
     if None not in (state, status) and state != status:
         message = f"is an alias of state, which is {state!r}: pass only one of them"
-        raise invalid([{"loc": ("query", "status"), "type": "status", "msg": message, "input": status}])
+        raise invalid_parameter("query", "status", message, status)
     try:
         page = app_state.service.experiment_table.list(
             state=state or status, search=search or None, after=cursor, limit=limit
         )
     except BadCursor as error:
         message = "is not a valid cursor: pass `next` from the previous page"
-        raise invalid([{"loc": ("query", "cursor"), "type": "cursor", "msg": message, "input": cursor}]) from error
+        raise invalid_parameter("query", "cursor", message, cursor) from error
     found = ExperimentPage(items=[summary(row) for row in page.items], next=page.after)
     # As bytes: FastAPI would validate every row again.
     response = Response(found.model_dump_json(), media_type="application/json")
@@ -137,4 +136,6 @@ def retry(id: ExperimentId, app_state: State) -> Any:
 @router.post("/estimate", response_model=Cost, dependencies=[JsonBody], responses=problems(415))
 def estimate(submission: Submitted, app_state: State) -> Any:
     """Estimate the cost of an experiment and the reach of its thresholds. Nothing is submitted."""
-    return estimated_cost(app_state, spec_of(submission))
+    spec = spec_of(submission)
+    with field_problems(spec.to_json()):
+        return Cost.of(app_state.submission_limits.estimate(spec), app_state.settings.max_gpu_hours)
