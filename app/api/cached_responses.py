@@ -23,7 +23,7 @@ _MAX_REASON = 300
 def open_snapshot(app_state: AppState, row: ExperimentRow) -> Snapshot:
     """The latest landscape of an experiment; raises a problem if it is missing or cannot be read."""
     try:
-        snapshot = app_state.snapshots.open(app_state.service.located(row, LANDSCAPE).parent)
+        snapshot = app_state.landscape_cache.open(app_state.service.located(row, LANDSCAPE).parent)
     except StoreUnavailable:
         raise
     except (NotALandscape, DamagedLandscape, OSError) as error:
@@ -61,11 +61,11 @@ def cached_response(
 
     The ETag covers the landscape and the `parameters`.
     """
-    tag = app_state.snapshots.tag(app_state.service.located(row, LANDSCAPE).parent)
+    tag = app_state.landscape_cache.tag(app_state.service.located(row, LANDSCAPE).parent)
     if tag is not None and _etag(tag, parameters, media_type) in _known_tags(request):
         return Response(status_code=304, headers={"ETag": _etag(tag, parameters, media_type), **_CACHING})
     snapshot = open_snapshot(app_state, row)
-    body = app_state.snapshots.body(
+    body = app_state.landscape_cache.body(
         (row.id, snapshot.tag, media_type, repr(parameters)), lambda: make(snapshot.landscape)
     )
     headers = {"ETag": _etag(snapshot.tag, parameters, media_type), **_CACHING}

@@ -27,7 +27,7 @@ class AppState:
     service: Service
     submission_limits: SubmissionLimits
     model_info_cache: ModelInfoCache
-    snapshots: LandscapeCache
+    landscape_cache: LandscapeCache
     readiness: Readiness
     metrics: Metrics
     closing: bool = False
@@ -42,7 +42,7 @@ def build_state(settings: Settings, service: Service) -> AppState:
         service=service,
         submission_limits=SubmissionLimits(settings, model_info_cache, lambda id: _find_checkpoint(service, id)),
         model_info_cache=model_info_cache,
-        snapshots=LandscapeCache(),
+        landscape_cache=LandscapeCache(),
         readiness=readiness,
         metrics=Metrics(service, readiness),
     )

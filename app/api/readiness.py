@@ -16,7 +16,7 @@ from valleyscope.app.storage.db_errors import classify
 from valleyscope.app.storage.home import Home
 
 _OK: Final = "ok"
-_WRONG: Final = "belongs to another database"
+_WRONG: Final = "is not linked to this database"
 _CACHE_SECONDS: Final = 1.0
 
 

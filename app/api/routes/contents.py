@@ -103,7 +103,7 @@ def contents(id: ExperimentId, request: Request, app_state: State) -> Response:
     def make(landscape: Landscape) -> bytes:
         return encoded(_contents(id, landscape, workers, warnings))
 
-    if app_state.snapshots.tag(app_state.service.located(row, LANDSCAPE).parent) is None:
+    if app_state.landscape_cache.tag(app_state.service.located(row, LANDSCAPE).parent) is None:
         return Response(make(Landscape(row.name, provenance={})), media_type="application/json")
     return cached_response(request, app_state, row, ("contents", workers, warnings), make)
 

@@ -149,7 +149,7 @@ def test_submissions_are_refused_while_the_home_cannot_be_written_though_the_dat
         disk.inside(f"mount -o remount,ro {home}")
         _refused(server, again, 503, "read-only", "Read-only file system")
         disk.inside(f"mount -o remount,rw {home} && mv {home}/identity {home}/aside")
-        _refused(server, again, 503, "no-home", "is not that of the database")
+        _refused(server, again, 503, "no-home", "is not linked to this database")
         assert f"home='{home}' is not the one of this database" in server.log
         disk.inside(f"mv {home}/aside {home}/identity")
         until(lambda: server.client.get("/readyz").status_code == 200)
