@@ -11,23 +11,23 @@ from pathlib import Path
 
 from rich.console import Console
 
-from valleyscope.app.commands.admin import add_maintenance
+from valleyscope.app.commands.admin import add_admin_commands
 from valleyscope.app.commands.remote import add_commands
 from valleyscope.app.commands.run import run_in_terminal
 from valleyscope.app.commands.server_option import add_server
 from valleyscope.app.experiments.experiment_writer import DirectoryLocked
 from valleyscope.app.experiments.recipes import describe_recipe, load_recipe, recipe_names
-from valleyscope.app.experiments.spec import BadSpec, Spec, read_spec
+from valleyscope.app.experiments.spec import BadSpec, read_spec
 from valleyscope.app.log_config import start_logging
 from valleyscope.app.settings import Settings
 
-EXIT_UNWELL = 1  # the only code besides 0 that a container's health check may give
+EXIT_UNHEALTHY = 1  # health checks of containers know only 0 and 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; errors of the user's making are one line, without a traceback."""
+    """Run a command; user errors are one line without a traceback."""
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.DEBUG if options.verbose else logging.WARNING, format="%(levelname)s %(message)s")
     console = Console(emoji=False)
@@ -39,86 +39,107 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"valley: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT
     except KeyboardInterrupt:
-        print("\nvalley: interrupted; the same command goes on from here", file=sys.stderr)
+        print("\nvalley: interrupted; run the same command again to continue", file=sys.stderr)
         return EXIT_INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="valley", description="Do these trained networks lie in one flat valley?")
     parser.add_argument("--version", action="version", version=f"valleyscope {version('valleyscope')}")
-    parser.add_argument("--verbose", action="store_true", help="log what happens, and show tracebacks")
+    parser.add_argument("--verbose", action="store_true", help="show log messages and tracebacks")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     run = commands.add_parser("run", help="run a spec in the terminal")
     run.add_argument("spec", metavar="SPEC", help="a JSON or YAML file, or the name of a recipe")
-    run.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go; run again to go on")
+    run.add_argument("--out", type=Path, required=True, metavar="DIR", help="output directory; run again to continue")
     _machine_options(run)
     run.set_defaults(run=_run)
 
-    demo = commands.add_parser("demo", help="serve here, and run the demo recipe")
-    demo.add_argument("--once", action="store_true", help="end when the experiment is done")
-    demo.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="its home (default: demo)")
-    demo.add_argument("--port", type=int, default=0, metavar="N", help="port to listen at (default: any free one)")
+    demo = commands.add_parser("demo", help="start a server and run the demo recipe")
+    demo.add_argument("--once", action="store_true", help="exit when the experiment is done")
+    demo.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="home (default: demo)")
+    demo.add_argument("--port", type=int, default=0, metavar="N", help="port to listen on (default: any free one)")
     _machine_options(demo)
     demo.set_defaults(run=_demo)
 
     serve = commands.add_parser("serve", help="serve the API and the page, with workers on this machine")
-    serve.add_argument("--host", metavar="ADDRESS", help="where to listen (default: 127.0.0.1)")
-    serve.add_argument("--port", type=int, metavar="N", help="port to listen at, 0 for any free one (default: 8360)")
-    serve.add_argument("--adopt-home", action="store_true", help="take the home, or the store, for the database's own")
+    serve.add_argument("--host", metavar="ADDRESS", help="address to listen on (default: 127.0.0.1)")
+    serve.add_argument("--port", type=int, metavar="N", help="port to listen on, 0 for any free one (default: 8360)")
+    serve.add_argument("--adopt-home", action="store_true", help="link this home or store to this database")
     _home_options(serve)
     _machine_options(serve)
     serve.set_defaults(run=_serve)
 
-    worker = commands.add_parser("worker", help="work for a server, on this machine or another")
+    worker = commands.add_parser("worker", help="run tasks of a server on this or another machine")
     worker.add_argument("--device", metavar="NAME", help="cpu, cuda:N, or gpu: any free one (default: the first GPU)")
-    worker.add_argument("--attached", action="store_true", help="end when standard input does")
+    worker.add_argument("--attached", action="store_true", help="exit when standard input is closed")
     _home_options(worker)
-    worker.add_argument("--data", type=Path, metavar="DIR", help="where data sets lie (default: VALLEY_DATA)")
+    worker.add_argument("--data", type=Path, metavar="DIR", help="directory of data sets (default: VALLEY_DATA)")
     worker.set_defaults(run=_worker)
 
     add_commands(commands)
-    add_maintenance(commands)
+    add_admin_commands(commands)
 
-    recipes = commands.add_parser("recipes", help="list the specs that ship with the project")
+    recipes = commands.add_parser("recipes", help="list the included specs")
     recipes.set_defaults(run=_recipes)
 
     export = commands.add_parser("export", help="write a landscape as CSV, VTK, PNG and SVG")
-    export.add_argument("source", type=Path, metavar="DIR|ID", help="directory of a run, landscape.h5, or experiment")
-    export.add_argument("--out", type=Path, metavar="DIR", help="where the files go (default: DIR/export, or ID)")
+    export.add_argument("source", type=Path, metavar="DIR|ID", help="directory of a run, landscape.h5, or id")
+    export.add_argument("--out", type=Path, metavar="DIR", help="output directory (default: DIR/export, or ID)")
     export.add_argument("--formats", default="csv,vtk,png,svg", help="which of csv, vtk, png, svg (default: all)")
     add_server(export)
     export.set_defaults(run=_export)
 
-    imported = commands.add_parser("import", help="turn files of other tools into landscapes")
+    imported = commands.add_parser("import", help="convert a file of another tool into a landscape")
     imported.add_argument("file", type=Path, metavar="FILE", help="plane.npz, curve.npz or a surface .h5")
-    imported.add_argument("--out", type=Path, metavar="DIR", help="where results go (default: beside FILE)")
+    imported.add_argument("--out", type=Path, metavar="DIR", help="output directory (default: beside FILE)")
     imported.set_defaults(run=_import)
 
-    health = commands.add_parser("health", help="whether the server or the worker here is well, for health checks")
+    health = commands.add_parser("health", help="check the health of the local server or worker")
     health.add_argument("role", nargs="?", choices=["api", "worker"], default="api", help="which (default: api)")
     health.set_defaults(run=_health)
 
-    doctor = commands.add_parser("doctor", help="versions, devices, data root, and what is missing")
+    doctor = commands.add_parser("doctor", help="check versions, devices, settings, database and data")
     doctor.set_defaults(run=_doctor)
     return parser
 
 
 def _machine_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--workers", type=int, metavar="N", help="tasks side by side (default: one a core)")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="where data sets lie (default: VALLEY_DATA)")
+    parser.add_argument("--workers", type=int, metavar="N", help="parallel tasks (default: one per core)")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="directory of data sets (default: VALLEY_DATA)")
 
 
 def _home_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--home", type=Path, metavar="DIR", help="what the service keeps (default: VALLEY_HOME)")
-    parser.add_argument("--database", metavar="URL", help="of jobs and catalogue (default: SQLite under the home)")
-    parser.add_argument("--store", metavar="URL", help="where hosts share no home: s3://bucket/prefix (VALLEY_STORE)")
+    parser.add_argument("--home", type=Path, metavar="DIR", help="home of the service (default: VALLEY_HOME)")
+    parser.add_argument("--database", metavar="URL", help="database (default: SQLite under the home)")
+    parser.add_argument("--store", metavar="URL", help="object store: s3://bucket/prefix (default: VALLEY_STORE)")
+
+
+def _load_settings(options: argparse.Namespace, *names: str) -> Settings:
+    return Settings.load(**{name: getattr(options, name) for name in names})
 
 
 def _run(options: argparse.Namespace, console: Console) -> int:
     path = Path(options.spec)
     spec = load_recipe(options.spec) if options.spec in recipe_names() and not path.exists() else read_spec(path)
-    return _execute(spec, options.out, options, console, base=path.parent)
+    settings = Settings.load()
+    if options.workers is not None and options.workers < 1:
+        raise ValueError(f"--workers={options.workers} must be 1 or more")
+    checkpoints = {}
+    for name, minimum in spec.minima.items():
+        if minimum.checkpoint is not None:
+            file = (path.parent / minimum.checkpoint).resolve()
+            if not file.is_file():
+                raise FileNotFoundError(f"minima.{name}.checkpoint={minimum.checkpoint!r}: {file} does not exist")
+            checkpoints[name] = file
+    return run_in_terminal(
+        spec,
+        options.out,
+        workers=options.workers or settings.workers or None,  # 0 is for servers with remote workers
+        data_root=options.data or settings.data,
+        checkpoints=checkpoints,
+        console=console,
+    )
 
 
 def _demo(options: argparse.Namespace, console: Console) -> int:
@@ -133,7 +154,7 @@ def _demo(options: argparse.Namespace, console: Console) -> int:
         data=options.data,
         log_level="WARNING",
         log_format="text",
-    ).model_copy(update={"store": None})  # all of it stays in one folder
+    ).model_copy(update={"store": None})  # everything stays in one folder
     start_logging(settings)
     return demonstrate(settings, console, once=options.once)
 
@@ -141,45 +162,22 @@ def _demo(options: argparse.Namespace, console: Console) -> int:
 def _serve(options: argparse.Namespace, console: Console) -> int:
     from valleyscope.app.commands.serve import serve
 
-    given = ("host", "port", "home", "database", "store", "workers", "data")
-    settings = Settings.load(**{name: getattr(options, name) for name in given})
-    serve(
-        settings,
-        lambda address: console.print(f"Serving at {address}", highlight=False, soft_wrap=True),
-        adopt_home=options.adopt_home,
-    )
+    settings = _load_settings(options, "host", "port", "home", "database", "store", "workers", "data")
+
+    def on_ready(address: str) -> None:
+        console.print(f"Serving at {address}", highlight=False, soft_wrap=True)
+
+    serve(settings, on_ready, adopt_home=options.adopt_home)
     return 0
 
 
 def _worker(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
     from valleyscope.app.worker.worker import run_worker
 
-    given = ("home", "database", "store", "data")
-    settings = Settings.load(**{name: getattr(options, name) for name in given})
+    settings = _load_settings(options, "home", "database", "store", "data")
     start_logging(settings)
     run_worker(settings, device=options.device, attached=options.attached)
     return 0
-
-
-def _execute(spec: Spec, out: Path, options: argparse.Namespace, console: Console, base: Path) -> int:
-    settings = Settings.load()
-    if options.workers is not None and options.workers < 1:
-        raise ValueError(f"--workers={options.workers} must be 1 or more")
-    checkpoints = {}
-    for name, minimum in spec.minima.items():
-        if minimum.checkpoint is not None:
-            file = (base / minimum.checkpoint).resolve()
-            if not file.is_file():
-                raise FileNotFoundError(f"minima.{name}.checkpoint={minimum.checkpoint!r}: {file} does not exist")
-            checkpoints[name] = file
-    return run_in_terminal(
-        spec,
-        out,
-        workers=options.workers or settings.workers or None,  # 0 is for a server whose workers are elsewhere
-        data_root=options.data or settings.data,
-        checkpoints=checkpoints,
-        console=console,
-    )
 
 
 def _recipes(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
@@ -208,7 +206,7 @@ def _health(options: argparse.Namespace, console: Console) -> int:
         console.print(check_health(Settings.load(), options.role), highlight=False, markup=False, soft_wrap=True)
     except Unhealthy as error:
         print(f"valley: {error}", file=sys.stderr)
-        return EXIT_UNWELL
+        return EXIT_UNHEALTHY
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The one place that wires the API: routes, guards, errors, the page, and the life of the service behind them."""
+"""Builds the application: routes, middleware, error handlers, the page, and the lifespan of the service."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES
@@ -45,19 +44,19 @@ from valleyscope.app.storage.object_store import StoreUnavailable
 log = logging.getLogger(__name__)
 
 _PAGE = Path(__file__).resolve().parents[2] / "static"
-_COMPRESSION = 4
+_GZIP_LEVEL = 4
 
 
 def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
-    """The application; the service starts and stops with it."""
+    """Build the application; the service starts and stops with it."""
     settings.check_exposure()
     service = Service(settings)
     app_state = build_state(settings, service)
 
     @asynccontextmanager
-    async def life(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         await asyncio.to_thread(service.start)
-        service.observe(app_state.metrics.hear)
+        service.event_feed.listeners.append(app_state.metrics.count_event)
         await asyncio.to_thread(app_state.model_info_cache.prepare)
         try:
             yield
@@ -70,12 +69,12 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
         title="Valleyscope",
         version=version("valleyscope"),
         description=DESCRIPTION,
-        lifespan=life,
+        lifespan=lifespan,
         openapi_url=f"{PREFIX}/openapi.json",
-        docs_url=None,  # both load scripts from another host
+        docs_url=None,  # both pages load scripts from another host
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=_operation,
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.app_state = app_state
     for module in (experiments, events, contents, results, figures, files, checkpoints, catalog, operations):
@@ -84,11 +83,11 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
     if (page / "index.html").is_file():
         add_page(app, page)
     _handle_errors(app)
-    _describe(app)
-    # The last one added is the first to see a request.
+    _complete_openapi(app)
+    # The middleware added last sees a request first.
     app.add_middleware(
         files.Compression,
-        compresslevel=_COMPRESSION,
+        compresslevel=_GZIP_LEVEL,
         exclude_content_types=(*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream", "application/x-hdf5"),
     )
     app.add_middleware(HeadMiddleware)
@@ -99,34 +98,32 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
     return app
 
 
-def _operation(route: APIRoute) -> str:
-    """The operation's id in OpenAPI: the name of its function."""
-    return route.name
-
-
 def _handle_errors(app: FastAPI) -> None:
     @app.exception_handler(Problem)
     async def problem(request: Request, error: Problem) -> Response:
         return error.response(request.url.path)
 
     @app.exception_handler(HTTPException)
-    async def plain(request: Request, error: HTTPException) -> Response:
-        found = Problem(error.status_code, _CODES.get(error.status_code, "refused"), _words(request, error))
-        found.headers = dict(error.headers or {})
+    async def http_error(request: Request, error: HTTPException) -> Response:
+        path = request.url.path[:200]
+        code, detail = {
+            404: ("unknown-path", f"path {path} does not exist: see {PREFIX}/openapi.json"),
+            405: ("no-such-method", f"{path} does not support {request.method[:20]}"),
+            400: ("bad-request", str(error.detail)),
+        }.get(error.status_code, ("refused", str(error.detail)))
+        headers = dict(error.headers or {})
         if error.status_code == 405:
-            found.headers["Allow"] = allowed_methods(app.routes, request.scope)
-        return found.response(request.url.path)
+            headers["Allow"] = allowed_methods(app.routes, request.scope)
+        return Problem(error.status_code, code, detail, headers=headers).response(request.url.path)
 
     @app.exception_handler(RequestValidationError)
     async def validation(request: Request, error: RequestValidationError) -> Response:
         errors = error.errors()
+        problem = invalid(errors, error.body)
         if any(found["type"] == "json_invalid" for found in errors):
-            short_message = errors[0].get("ctx", {}).get("error", "")
-            where = errors[0]["loc"][-1]
-            return Problem(400, "bad-json", f"the body is not JSON: {short_message} at character {where}").response(
-                request.url.path
-            )
-        return invalid(errors, error.body).response(request.url.path)
+            reason, position = errors[0].get("ctx", {}).get("error", ""), errors[0]["loc"][-1]
+            problem = Problem(400, "bad-json", f"the body is not valid JSON: {reason} at character {position}")
+        return problem.response(request.url.path)
 
     @app.exception_handler(Unknown)
     async def unknown(request: Request, error: Unknown) -> Response:
@@ -137,34 +134,23 @@ def _handle_errors(app: FastAPI) -> None:
         return Problem(409, "wrong-state", str(error)).response(request.url.path)
 
     @app.exception_handler(StoreUnavailable)
-    async def store(request: Request, error: StoreUnavailable) -> Response:
+    async def store_unavailable(request: Request, error: StoreUnavailable) -> Response:
         log.error("%s", error)
-        detail = "the store of files cannot be reached or written at present: try again"
+        detail = "the object store cannot be reached or written: try again later"
         return Problem(503, "no-store", detail, headers={"Retry-After": "5"}).response(request.url.path)
 
     @app.exception_handler(SQLAlchemyError)
     @app.exception_handler(OSError)
-    async def refused(request: Request, error: SQLAlchemyError | OSError) -> Response:
-        found = classify(error)
-        if found is None:
+    async def storage_error(request: Request, error: SQLAlchemyError | OSError) -> Response:
+        state = classify(error)
+        if state is None:
             raise error
-        log.warning("%s was refused: %s", request.method, short_message(error), extra={"path": request.url.path})
-        return storage_problem(found).response(request.url.path)
+        log.warning("%s failed: %s", request.method, short_message(error), extra={"path": request.url.path})
+        return storage_problem(state).response(request.url.path)
 
 
-_CODES = {404: "unknown-path", 405: "no-such-method", 400: "bad-request"}
-
-
-def _words(request: Request, error: HTTPException) -> str:
-    if error.status_code == 404:
-        return f"there is nothing at {request.url.path[:200]}: see {PREFIX}/openapi.json"
-    if error.status_code == 405:
-        return f"{request.url.path[:200]} has no method {request.method[:20]}"
-    return str(error.detail)
-
-
-def _describe(app: FastAPI) -> None:
-    """Complete the OpenAPI document: the form of errors, the key, and no form of errors that is not ours."""
+def _complete_openapi(app: FastAPI) -> None:
+    """Add problem details and the API key to the OpenAPI document, and remove FastAPI's own error schemas."""
     build = app.openapi
 
     def openapi() -> dict[str, Any]:

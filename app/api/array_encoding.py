@@ -1,4 +1,4 @@
-"""Arrays on their way to a client: binary, or lists without the values that JSON does not know."""
+"""Arrays for clients: raw bytes, base64, or lists without NaN and infinity."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Numbers = NDArray[np.generic]
 
 
 def typed_array(values: Numbers) -> dict[str, str]:
-    """An array as plotly reads it: its type, base64 of its bytes, its shape."""
+    """An array in the format of plotly: type, base64 of its bytes, shape."""
     kind = "u1" if values.dtype == np.bool_ else "f8"
     return {
         "dtype": kind,
@@ -24,13 +24,13 @@ def typed_array(values: Numbers) -> dict[str, str]:
 
 
 def packed(values: Numbers) -> bytes:
-    """The bytes of an array: little-endian float64, or one byte a truth value."""
+    """The bytes of an array: little-endian float64, or one byte per bool."""
     kind = np.uint8 if values.dtype == np.bool_ else np.dtype("<f8")
     return np.ascontiguousarray(values, dtype=kind).tobytes()
 
 
 def listed(values: Numbers) -> list[Any]:
-    """A list: null for what was not recorded, a word for what overflowed.
+    """A list with None for NaN and a string for infinity.
 
     >>> listed(np.array([1.5, np.nan, np.inf]))
     [1.5, None, 'Infinity']
@@ -46,7 +46,7 @@ def number(value: float) -> float | str | None:
 
 
 def jsonable(value: Any) -> Any:
-    """Plain values with every float as `number` has it."""
+    """The same value with every float as `number` encodes it."""
     if isinstance(value, float):
         return number(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Answers that are made from a snapshot of a landscape: ETag, 304, and bytes that are made and compressed once."""
+"""Responses made from the landscape of an experiment: ETag, 304, and bodies that are made and compressed once."""
 
 from __future__ import annotations
 
@@ -16,41 +16,36 @@ from valleyscope.app.storage.landscape_cache import Snapshot
 from valleyscope.app.storage.object_store import StoreUnavailable
 from valleyscope.landscape.storage.landscape_file import DamagedLandscape, Landscape, NotALandscape
 
-_WORTH_ZIPPING = 1000
-_LONGEST_REASON = 300
+_MIN_GZIP_BYTES = 1000
+_MAX_REASON = 300
 
 
 def open_snapshot(app_state: AppState, row: ExperimentRow) -> Snapshot:
-    """The latest snapshot of an experiment; a problem where there is none, or none that can be read."""
+    """The latest landscape of an experiment; raises a problem if it is missing or cannot be read."""
     try:
-        snapshot = app_state.snapshots.open(app_state.service.located(row, LANDSCAPE).parent)
+        snapshot = app_state.landscape_cache.open(app_state.service.located(row, LANDSCAPE).parent)
     except StoreUnavailable:
         raise
     except (NotALandscape, DamagedLandscape, OSError) as error:
-        reason = str(error).rpartition("/")[2]  # not where it is on the disk
-        raise Problem(
-            503, "damaged-landscape", f"landscape.h5 of this experiment cannot be read ({reason}): retry it"
-        ) from error
+        reason = str(error).rpartition("/")[2]  # without the path on the server
+        detail = f"landscape.h5 of this experiment cannot be read ({reason}): retry the experiment"
+        raise Problem(503, "damaged-landscape", detail) from error
     if snapshot is None:
-        raise not_available("it has no results", row)
+        raise not_available("there are no results", row)
     return snapshot
 
 
 def not_available(what: str, row: ExperimentRow, *, of_two: bool = False) -> Problem:
-    """A result that is not there: not yet; or none, and why. One that is `of_two` compares minima."""
+    """A missing result: not computed yet, or never, with the reason. `of_two` results need two minima."""
     if of_two and len(row.spec["minima"]) < 2:
-        return _none(f"{what}: that takes two minima, and the experiment has one", row)
+        return Problem(404, "none", f"{what}: it needs two minima, the experiment has one", state=row.state)
     if row.state in ACTIVE:
         return Problem(404, "not-yet", f"{what} yet: the experiment is {row.state} ({row.stage})", state=row.state)
     reason = {
-        "failed": f"the experiment failed ({(row.error or 'without a reason')[:_LONGEST_REASON]})",
-        "cancelled": "the experiment was cancelled before",
-    }.get(row.state, "the experiment is done, and the file is lost")
-    return _none(f"{what}: {reason}; retry it to have what is missing", row)
-
-
-def _none(detail: str, row: ExperimentRow) -> Problem:
-    return Problem(404, "none", detail, state=row.state)
+        "failed": f"the experiment failed ({(row.error or 'unknown reason')[:_MAX_REASON]})",
+        "cancelled": "the experiment was cancelled",
+    }.get(row.state, "the experiment is done, but the file is lost")
+    return Problem(404, "none", f"{what}: {reason}; retry the experiment to compute it", state=row.state)
 
 
 def cached_response(
@@ -61,36 +56,34 @@ def cached_response(
     make: Callable[[Landscape], bytes],
     *,
     media_type: str = "application/json",
-    headers: dict[str, str] | None = None,
 ) -> Response:
-    """Send what `make` makes of the snapshot, unless the client has it already.
+    """Send the body that `make` returns, or 304 if the client has it.
 
-    The ETag names the snapshot and all that the answer depends on besides.
+    The ETag covers the landscape and the `parameters`.
     """
-    tag = app_state.snapshots.tag(app_state.service.located(row, LANDSCAPE).parent)
-    if tag is not None and _etag(tag, parameters, media_type) in _tags(request):
+    tag = app_state.landscape_cache.tag(app_state.service.located(row, LANDSCAPE).parent)
+    if tag is not None and _etag(tag, parameters, media_type) in _known_tags(request):
         return Response(status_code=304, headers={"ETag": _etag(tag, parameters, media_type), **_CACHING})
     snapshot = open_snapshot(app_state, row)
-    etag = _etag(snapshot.tag, parameters, media_type)
-    body = app_state.snapshots.body(
+    body = app_state.landscape_cache.body(
         (row.id, snapshot.tag, media_type, repr(parameters)), lambda: make(snapshot.landscape)
     )
-    sent = {"ETag": etag, **_CACHING, **(headers or {})}
-    if media_type == "application/json" and len(body.plain) >= _WORTH_ZIPPING and _accepts_gzip(request):
-        return Response(body.zipped, media_type=media_type, headers={**sent, "Content-Encoding": "gzip"})
-    return Response(body.plain, media_type=media_type, headers=sent)
+    headers = {"ETag": _etag(snapshot.tag, parameters, media_type), **_CACHING}
+    if media_type == "application/json" and len(body.plain) >= _MIN_GZIP_BYTES and _accepts_gzip(request):
+        return Response(body.zipped, media_type=media_type, headers={**headers, "Content-Encoding": "gzip"})
+    return Response(body.plain, media_type=media_type, headers=headers)
 
 
 _CACHING = {"Cache-Control": "no-cache, private", "Vary": "Accept, Accept-Encoding"}
 
 
 def _etag(tag: str, parameters: tuple[object, ...], media_type: str) -> str:
-    # Weak, since the compressed form has the same tag.
+    # Weak: the compressed form has the same tag.
     text = f"{tag} {parameters!r} {media_type}"
     return f'W/"{hashlib.blake2b(text.encode(), digest_size=12).hexdigest()}"'
 
 
-def _tags(request: Request) -> list[str]:
+def _known_tags(request: Request) -> list[str]:
     given = [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]
     return [tag if tag.startswith("W/") else f"W/{tag}" for tag in given if tag]
 

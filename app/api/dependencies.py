@@ -1,8 +1,8 @@
-"""What the routes share, and how a route asks for it."""
+"""The objects that all routes share, as a FastAPI dependency."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -12,7 +12,6 @@ from valleyscope.app.api.readiness import Readiness
 from valleyscope.app.api.service import Service
 from valleyscope.app.api.submission_limits import SubmissionLimits
 from valleyscope.app.experiments.model_info import ModelInfoCache
-from valleyscope.app.experiments.model_info_cache import FOLDER as ALBUM
 from valleyscope.app.experiments.model_info_cache import DiskCache
 from valleyscope.app.settings import Settings
 from valleyscope.app.storage.checkpoint_table import CheckpointRow
@@ -22,28 +21,28 @@ from valleyscope.app.storage.landscape_cache import LandscapeCache
 
 @dataclass
 class AppState:
-    """The parts of a running service. `closing` ends streams that would go on for ever."""
+    """The parts of a running service. Event streams end when `closing` is set."""
 
     settings: Settings
     service: Service
     submission_limits: SubmissionLimits
     model_info_cache: ModelInfoCache
-    snapshots: LandscapeCache
+    landscape_cache: LandscapeCache
     readiness: Readiness
     metrics: Metrics
-    closing: bool = field(default=False)
+    closing: bool = False
 
 
 def build_state(settings: Settings, service: Service) -> AppState:
-    """Put the parts together; nothing is started yet."""
+    """Build the parts without starting any."""
     readiness = Readiness(service, settings.home)
-    model_info_cache = ModelInfoCache(settings.data, settings.max_parameters, DiskCache(settings.home / ALBUM))
+    model_info_cache = ModelInfoCache(settings.data, settings.max_parameters, DiskCache(settings.home / FOLDER))
     return AppState(
         settings=settings,
         service=service,
         submission_limits=SubmissionLimits(settings, model_info_cache, lambda id: _find_checkpoint(service, id)),
         model_info_cache=model_info_cache,
-        snapshots=LandscapeCache(),
+        landscape_cache=LandscapeCache(),
         readiness=readiness,
         metrics=Metrics(service, readiness),
     )
@@ -51,7 +50,7 @@ def build_state(settings: Settings, service: Service) -> AppState:
 
 def _find_checkpoint(service: Service, id: str) -> CheckpointRow | None:
     try:
-        return service.checkpoint(id)
+        return service.checkpoint_table.get(id)
     except Unknown:
         return None
 

@@ -1,9 +1,9 @@
-"""Metrics for Prometheus: what the API does, and what the catalogue knows of queue, workers and tasks."""
+"""Prometheus metrics of the API, the queue, the workers and the tasks."""
 
 from __future__ import annotations
 
+import collections
 import logging
-from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
@@ -25,29 +25,29 @@ _DURATIONS = (0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 36_000, 172_800)
 
 
 class Metrics:
-    """The registry of one service."""
+    """The metrics of one service."""
 
     def __init__(self, service: Service, readiness: Readiness) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self.requests = Histogram(
             "valley_request_seconds",
-            "Time to the start of an answer",
+            "Time until the response starts",
             ("method", "route", "status"),
             buckets=_LATENCIES,
             registry=self.registry,
         )
-        self.watchers = Gauge("valley_watchers", "Open event streams", registry=self.registry)
+        self.event_streams = Gauge("valley_event_streams", "Open event streams", registry=self.registry)
+        old_name = Gauge("valley_watchers", "Deprecated name of valley_event_streams", registry=self.registry)
+        old_name.set_function(lambda: next(iter(self.event_streams.collect())).samples[0].value)
         self.tasks = Histogram(
             "valley_task_seconds", "Duration of finished tasks", ("kind",), buckets=_DURATIONS, registry=self.registry
         )
-        self.points = Counter(
-            "valley_grid_points", "Grid points computed; its rate is points a second", registry=self.registry
-        )
-        self.registry.register(_Catalogued(service, readiness))
+        self.points = Counter("valley_grid_points", "Computed grid points", registry=self.registry)
+        self.registry.register(_StateCollector(service, readiness))
 
-    def hear(self, event: EventRow) -> None:
-        """Count the tasks that end, by the events that tell of it."""
+    def count_event(self, event: EventRow) -> None:
+        """Count a finished task and its grid points."""
         if event.kind not in ("progress", "tile") or '"seconds":' not in event.text:
             return
         data = event.data
@@ -58,8 +58,8 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-class _Catalogued(Collector):
-    """Asks the experiment_table, and those who know of disk and store, when it is scraped."""
+class _StateCollector(Collector):
+    """Reads database, disk and store on each scrape."""
 
     def __init__(self, service: Service, readiness: Readiness) -> None:
         self._service = service
@@ -70,27 +70,28 @@ class _Catalogued(Collector):
 
     def collect(self) -> Iterator[Metric]:
         checks = self._readiness.checks()
-        ready = GaugeMetricFamily("valley_ready", "1 where /readyz has nothing to say against it", labels=("check",))
+        ready = GaugeMetricFamily("valley_ready", "1 if the check of /readyz succeeds", labels=("check",))
         for name, found in checks.items():
             ready.add_metric((name,), found == "ok")
         yield ready
         free = self._readiness.free_bytes()
         if free is not None:
-            yield GaugeMetricFamily("valley_home_free_bytes", "Room on the disk of the home", value=free)
+            yield GaugeMetricFamily("valley_home_free_bytes", "Free space on the disk of the home", value=free)
         if checks["database"] != "ok":
-            log.warning("metrics without the experiment_table: %s", checks["database"])
-            return  # asking once more would take as long again
+            log.warning("metrics of the database are missing: %s", checks["database"])
+            return  # another query would take just as long
+        service = self._service
         try:
-            queue, workers, states = self._service.waiting(), self._service.workers(), self._service.count()
+            queue, workers, states = service.task_table.waiting(), service.workers(), service.experiment_table.count()
         except SQLAlchemyError as error:
-            log.warning("metrics without the experiment_table: %s", error)
+            log.warning("metrics of the database are missing: %s", error)
             return
-        yield GaugeMetricFamily("valley_queue_tasks", "Tasks that wait for a worker", value=queue)
-        alive = GaugeMetricFamily("valley_workers", "Workers that are alive", labels=("device", "state"))
-        for (device, state), number in Tally((worker.device, worker.state) for worker in workers).items():
+        yield GaugeMetricFamily("valley_queue_tasks", "Tasks waiting for a worker", value=queue)
+        alive = GaugeMetricFamily("valley_workers", "Running workers", labels=("device", "state"))
+        for (device, state), number in collections.Counter((worker.device, worker.state) for worker in workers).items():
             alive.add_metric((device, state), number)
         yield alive
-        yield GaugeMetricFamily("valley_workers_alive", "Workers that are alive, in all", value=len(workers))
+        yield GaugeMetricFamily("valley_workers_alive", "Number of running workers", value=len(workers))
         experiments = GaugeMetricFamily("valley_experiments", "Experiments by state", labels=("state",))
         for name, number in states.items():
             experiments.add_metric((name,), number)

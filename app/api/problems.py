@@ -1,4 +1,4 @@
-"""Problem details (RFC 9457): every error that a client sees has this form.
+"""Problem details (RFC 9457): the format of every error response.
 
 {"type": "about:blank", "title": "Unprocessable Content", "status": 422, "code": "invalid", "detail": "...",
  "instance": "/api/experiments", "errors": [{"path": "minima.a.lr", "value": -1, "message": "..."}]}
@@ -9,54 +9,55 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, Final
 
 from fastapi import HTTPException
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import Response
 
 from valleyscope.app.storage.db_errors import DiskState
 
 MEDIA_TYPE: Final = "application/problem+json"
-_LONGEST_VALUE = 200
-_LONGEST_LIST = 20
-_MOST_ERRORS = 50
+_MAX_TEXT = 200
+_MAX_ITEMS = 20
+_MAX_ERRORS = 50
 BRANCHES: Final = {"spec": "[spec]", "recipe": "[recipe]"}
-"""Tags of the union that a body may be: pydantic puts them into an error's place, where a field's name misleads."""
+"""Tags of the two kinds of submission. Pydantic puts them into the location of an error, and we remove them."""
 _SOURCES = ("body", "query", "path", "header", "cookie")
-_OBSTACLES: Final[dict[DiskState, tuple[int, str, str]]] = {
-    "full": (507, "disk-full", "the server's disk is full: try again when there is room; what it has can be read"),
-    "read-only": (503, "read-only", "the server's disk cannot be written at present; what it has can be read"),
-    "unreachable": (503, "no-database", "the database cannot be reached or written at present: try again"),
+_STORAGE_PROBLEMS: Final[dict[DiskState, tuple[int, str, str]]] = {
+    "full": (507, "disk-full", "the disk of the server is full: try again later; you can still read results"),
+    "read-only": (503, "read-only", "the disk of the server is read-only: try again later; you can still read results"),
+    "unreachable": (503, "no-database", "the database cannot be reached or written: try again later"),
 }
 
 
 class FieldError(BaseModel):
-    """One field that is wrong: where it is, what it says, and what would be right."""
+    """An invalid field: its path, its value and what is wrong."""
 
     path: str = Field(description="names joined by dots, such as minima.altsdp.mu", examples=["minima.altsdp.mu"])
     location: str = Field("body", description="body, query, path or header", examples=["body"])
-    value: Any = Field(None, description="what was given, shortened", examples=[-1])
-    message: str = Field(description="what would be right", examples=["Input should be greater than 0"])
+    value: Any = Field(None, description="the given value, shortened", examples=[-1])
+    message: str = Field(description="what is wrong", examples=["Input should be greater than 0"])
 
 
 class ProblemDetails(BaseModel):
-    """An error, in the form of RFC 9457."""
+    """An error in the format of RFC 9457."""
 
     model_config = ConfigDict(extra="allow")
     type: str = Field("about:blank", examples=["about:blank"])
     title: str = Field(description="the status in words", examples=["Not Found"])
     status: int = Field(examples=[404])
-    code: str = Field(description="what a program may switch on", examples=["unknown-experiment"])
+    code: str = Field(description="stable code for programs", examples=["unknown-experiment"])
     detail: str = Field(description="what happened, and what to do", examples=["there is no experiment 'x'"])
-    instance: str | None = Field(None, description="the path that was asked for", examples=["/api/experiments/x"])
-    errors: list[FieldError] | None = Field(None, description="each field that is wrong")
-    id: str | None = Field(None, description="of an unexpected error: the same id is in the log")
+    instance: str | None = Field(None, description="the requested path", examples=["/api/experiments/x"])
+    errors: list[FieldError] | None = Field(None, description="the invalid fields")
+    id: str | None = Field(None, description="for unexpected errors: id of the log entry")
 
 
 class Problem(HTTPException):
-    """Raised anywhere below a route, sent to the client as problem details."""
+    """An exception that the client gets as problem details."""
 
     def __init__(
         self, status: int, code: str, detail: str, *, headers: Mapping[str, str] | None = None, **members: Any
@@ -75,7 +76,7 @@ class Problem(HTTPException):
             "instance": path,
             **self.members,
         }
-        # ASCII only: what a client sent may have surrogates, which UTF-8 cannot carry.
+        # ASCII only: quoted input may contain surrogates, which UTF-8 cannot encode.
         return Response(
             json.dumps(plain(content), allow_nan=False).encode("ascii"),
             status_code=self.status_code,
@@ -85,21 +86,35 @@ class Problem(HTTPException):
 
 
 def invalid(errors: Sequence[Mapping[str, Any]], body: Any = None) -> Problem:
-    """Everything that pydantic found wrong, each at its field."""
+    """All errors that pydantic found, each at its field."""
     found = list(_field_errors(errors, body))
     shown = "; ".join(f"{error['path']}: {error['message']}" for error in found[:3])
     more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
-    return Problem(422, "invalid", f"{shown}{more}", errors=found[:_MOST_ERRORS])
+    return Problem(422, "invalid", f"{shown}{more}", errors=found[:_MAX_ERRORS])
 
 
-def storage_problem(obstacle: DiskState) -> Problem:
-    """A write that the server's disk or database does not allow at present; nothing was changed by it."""
-    status, code, detail = _OBSTACLES[obstacle]
+def invalid_parameter(location: str, name: str, message: str, value: Any) -> Problem:
+    """An invalid query parameter or header."""
+    return invalid([{"loc": (location, name), "type": "invalid", "msg": message, "input": value}])
+
+
+@contextmanager
+def field_problems(body: Any = None) -> Iterator[None]:
+    """Turn a ValidationError into a problem; `body` is the validated document."""
+    try:
+        yield
+    except ValidationError as error:
+        raise invalid(error.errors(include_url=False), body) from error
+
+
+def storage_problem(state: DiskState) -> Problem:
+    """A write that disk or database refused; nothing has changed."""
+    status, code, detail = _STORAGE_PROBLEMS[state]
     return Problem(status, code, detail, headers={"Retry-After": "10"})
 
 
 def plain(value: Any) -> Any:
-    """A value that JSON can carry: what is not finite becomes a word."""
+    """A value that JSON can represent: infinity and NaN become strings."""
     if isinstance(value, bool) or value is None or isinstance(value, str | int):
         return value
     if isinstance(value, float):
@@ -114,17 +129,17 @@ def plain(value: Any) -> Any:
 
 
 def shortened(value: Any) -> Any:
-    """A value as an error message may repeat it: never longer than a few lines."""
+    """A value that is short enough for an error message."""
     value = plain(value)
     if isinstance(value, str):
-        return value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}..."
+        return value if len(value) <= _MAX_TEXT else f"{value[:_MAX_TEXT]}..."
     if isinstance(value, int) and abs(value) >= 10**30:
         return "a very large number"
     if isinstance(value, list):
-        entries = [shortened(entry) for entry in value[:_LONGEST_LIST]]
-        return entries if len(value) <= _LONGEST_LIST else [*entries, "..."]
+        entries = [shortened(entry) for entry in value[:_MAX_ITEMS]]
+        return entries if len(value) <= _MAX_ITEMS else [*entries, "..."]
     if isinstance(value, dict):
-        return f"an object with {', '.join(list(value)[:6]) or 'no fields'}"[:_LONGEST_VALUE]
+        return f"an object with {', '.join(list(value)[:6]) or 'no fields'}"[:_MAX_TEXT]
     return value
 
 
@@ -139,19 +154,19 @@ def _field_errors(errors: Sequence[Mapping[str, Any]], body: Any) -> Iterator[di
         path = list(_walk(parts, document)) if isinstance(document, Mapping) else [str(part) for part in parts]
         message = str(error["msg"]).removeprefix("Value error, ")
         if error["type"] == "extra_forbidden":
-            message = "unknown field: remove it, or correct its name"
+            message = "unknown field: remove it or correct its name"
         elif error["type"] == "missing":
             message = "is required"
         yield {
-            "path": ".".join(path)[:_LONGEST_VALUE] or location,
+            "path": ".".join(path)[:_MAX_TEXT] or location,
             "location": location,
             "value": None if error["type"] == "missing" else shortened(error.get("input")),
-            "message": message if len(message) <= 3 * _LONGEST_VALUE else f"{message[: 3 * _LONGEST_VALUE]}...",
+            "message": message if len(message) <= 3 * _MAX_TEXT else f"{message[: 3 * _MAX_TEXT]}...",
         }
 
 
 def _walk(parts: list[str | int], document: Any) -> Iterator[str]:
-    """The parts of an error's place that are in the document: pydantic also names the branches of unions."""
+    """The parts of an error location that exist in the document; pydantic also names branches of unions."""
     for index, part in enumerate(parts):
         try:
             document = document[part]

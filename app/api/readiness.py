@@ -1,4 +1,4 @@
-"""Whether the service can take work: its database and its store answer, and its home is its own and can be written."""
+"""Readiness: database and store are reachable, and the home belongs to the database and can be written."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from valleyscope.app.storage.db_errors import classify
 from valleyscope.app.storage.home import Home
 
 _OK: Final = "ok"
-_WRONG: Final = "is not that of the database"
-_ANSWER_SECONDS: Final = 1.0
+_WRONG: Final = "is not linked to this database"
+_CACHE_SECONDS: Final = 1.0
 
 
 class Readiness:
-    """Asks when it is asked; the home, which every submission asks about, once a second at most."""
+    """Checks on demand. Submissions check the home too, at most once a second."""
 
     def __init__(self, service: Service, home: Path) -> None:
         self._service = service
         self._home = home
-        self._asking = threading.Lock()
-        self._asked = -_ANSWER_SECONDS
-        self._trouble: OSError | None = None
+        self._lock = threading.Lock()
+        self._checked = -_CACHE_SECONDS
+        self._home_error: OSError | None = None
 
     def checks(self) -> dict[str, str]:
-        """Each thing that is needed: `ok`, or what is wrong with it."""
+        """`ok` or an error message for each dependency."""
         service = self._service
-        trouble = self._probe(0.0)
-        found = {"database": self._database(), "home": _OK if trouble is None else trouble.strerror or str(trouble)}
+        error = self._probe(0.0)
+        found = {"database": self._database(), "home": _OK if error is None else error.strerror or str(error)}
         if service.store.remote:
             found["store"] = service.store.problem() or _OK
         files = "store" if service.store.remote else "home"
@@ -43,43 +43,40 @@ class Readiness:
         return found
 
     def require_home(self) -> None:
-        """Raise a problem where an experiment could not keep what it computes."""
-        trouble = self._probe(_ANSWER_SECONDS)
-        if trouble is not None:
-            found = classify(trouble)
-            if found is not None:
-                raise storage_problem(found)
-            reason = trouble.strerror or str(trouble)
-            raise _unfit(f"cannot be written at present ({reason})")
+        """Raise a problem if experiments cannot write their results."""
+        error = self._probe(_CACHE_SECONDS)
+        if error is not None:
+            state = classify(error)
+            raise storage_problem(state) if state else _no_home(f"cannot be written ({error.strerror or error})")
         if self._service.identity.problem() is not None:
-            raise _unfit(_WRONG)
+            raise _no_home(_WRONG)
 
     def free_bytes(self) -> int | None:
-        """Room on the disk of the home; None where it cannot be asked."""
+        """Free space on the disk of the home; None if unknown."""
         try:
             return shutil.disk_usage(self._home).free
         except OSError:
             return None
 
-    def _probe(self, age: float) -> OSError | None:
-        with self._asking:
-            if time.monotonic() - self._asked >= age:
+    def _probe(self, max_age: float) -> OSError | None:
+        with self._lock:
+            if time.monotonic() - self._checked >= max_age:
                 try:
                     Home(self._home).probe()
-                    self._trouble = None
+                    self._home_error = None
                 except OSError as error:
-                    self._trouble = error
-                self._asked = time.monotonic()
-            return self._trouble
+                    self._home_error = error
+                self._checked = time.monotonic()
+            return self._home_error
 
     def _database(self) -> str:
         try:
-            self._service.count()
+            self._service.experiment_table.count()
         except SQLAlchemyError as error:
             return str(getattr(error, "orig", error))[:200]
         return _OK
 
 
-def _unfit(what: str) -> Problem:
-    detail = f"the server's home {what}: try again when its operator has seen to it; what it has can be read"
+def _no_home(what: str) -> Problem:
+    detail = f"the home of the server {what}: ask its operator and try again; you can still read results"
     return Problem(503, "no-home", detail, headers={"Retry-After": "10"})

@@ -1,4 +1,4 @@
-"""What the routes answer with, as OpenAPI describes it."""
+"""The response bodies, as OpenAPI describes them."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from valleyscope.app.experiments.spec import Model, Text
 from valleyscope.app.storage.experiment_table import ExperimentState
 
 Identifier = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$", examples=["019a8c3f2be5d0c1"])]
-# JSON has no infinity: one that overflowed is the word "Infinity", one that was not recorded is null.
+# JSON has no infinity and no NaN: an overflow is the string "Infinity", a missing value is null.
 Number = float | Literal["Infinity", "-Infinity"] | None
 
 
 class ResponseModel(BaseModel):
-    """A base whose JSON schema has no surprises: every field is there."""
+    """Base of all responses: every field is always present."""
 
     model_config = ConfigDict(extra="forbid", from_attributes=True, json_schema_serialization_defaults_required=True)
 
 
 class ExperimentSummary(ResponseModel):
-    """An experiment as it is listed."""
+    """An experiment in a list."""
 
     id: Identifier
-    name: str = Field(description="what people call it")
+    name: str = Field(description="display name")
     state: ExperimentState = Field(description="queued, running, done, failed or cancelled")
-    stage: str = Field(description="what it is doing: minima, curves, surfaces, profiles, verdict")
-    progress: float = Field(ge=0, le=1, description="share that is done")
-    seconds_left: float | None = Field(description="time left, once it can be told")
+    stage: str = Field(description="minima, curves, surfaces, profiles or verdict")
+    progress: float = Field(ge=0, le=1, description="completed share")
+    seconds_left: float | None = Field(description="estimated time left; null while unknown")
     created: datetime
     started: datetime | None
     finished: datetime | None
-    run: int = Field(description="1, and one more for every retry")
+    run: int = Field(description="1, plus 1 for every retry")
     priority: int = Field(description="lower runs first")
     error: str | None = Field(description="why it failed")
     verdict_kind: str | None = Field(description="one basin, joined by a curve only, separate, or undecided")
@@ -46,21 +46,21 @@ class ExperimentSummary(ResponseModel):
 
 
 class Experiment(ExperimentSummary):
-    """An experiment with its spec, and where its results are."""
+    """An experiment with its spec and links to its results."""
 
-    spec: dict[str, Any] = Field(description="as it was given, defaults left out")
+    spec: dict[str, Any] = Field(description="as submitted, without defaults")
     links: dict[str, str] = Field(description="paths of its events, results and files")
 
 
 class ExperimentPage(ResponseModel):
-    """Some experiments, newest first."""
+    """A page of experiments, newest first."""
 
     items: list[ExperimentSummary]
-    next: str | None = Field(description="cursor of the next page; null on the last")
+    next: str | None = Field(description="cursor of the next page; null on the last page")
 
 
 class TypedArray(ResponseModel):
-    """Numbers as plotly takes them: base64 of little-endian values."""
+    """An array in the format of plotly: base64 of little-endian values."""
 
     dtype: Literal["f8", "u1"]
     bdata: str = Field(description="base64")
@@ -77,20 +77,20 @@ class Surface(ResponseModel):
     value: Literal["loss", "error"]
     unit: str = Field(description="of both axes")
     complete: bool = Field(description="whether every point is computed")
-    computed: int = Field(description="points that are computed")
+    computed: int = Field(description="number of computed points")
     x: TypedArray
     y: TypedArray
     z: TypedArray = Field(description="values; NaN where not computed, infinity where the loss overflowed")
     done: TypedArray = Field(description="1 where computed")
     points: dict[str, list[float]] = Field(description="named points: x and y, projected if they are off the plane")
-    distances: dict[str, float] = Field(description="how far each named point is off the plane")
+    distances: dict[str, float] = Field(description="distance of each named point from the plane")
     paths: dict[str, TypedArray] = Field(description="curves and trajectories, projected: n rows of x and y")
     defining: list[str] = Field(description="names of the points that span the plane")
     note: str
 
 
 class Layer(ResponseModel):
-    """How many groups and parameters of a layer are exactly zero."""
+    """Number of groups and parameters of a layer that are exactly zero."""
 
     name: str
     groups: int
@@ -105,7 +105,7 @@ class Minimum(ResponseModel):
     name: str
     optimizer: str
     settings: dict[str, Any]
-    epochs: dict[str, list[Number]] = Field(description="one list a quantity, one value an epoch")
+    epochs: dict[str, list[Number]] = Field(description="one list per quantity, one value per epoch")
     layers: list[Layer]
     final: dict[str, Number] = Field(description="the last values")
     checkpoint: str | None = Field(description="name of its file under /files")
@@ -129,7 +129,7 @@ class PathProfile(ResponseModel):
     arc: list[Number] = Field(description="distance along the path in weight space")
     loss: dict[str, list[Number]] = Field(description="by split")
     error: dict[str, list[Number]] = Field(description="by split")
-    barrier: dict[str, Number] = Field(description="by split: the highest loss less that of the higher end")
+    barrier: dict[str, Number] = Field(description="by split: the highest loss minus the loss of the higher end")
 
 
 class Profile(ResponseModel):
@@ -141,7 +141,7 @@ class Profile(ResponseModel):
 
 
 class Verdict(BaseModel):
-    """What the numbers say."""
+    """The verdict: its kind, a sentence, and the numbers behind it."""
 
     model_config = ConfigDict(extra="allow")
     kind: str = Field(description="one basin, joined by a curve only, separate, or undecided")
@@ -149,7 +149,7 @@ class Verdict(BaseModel):
 
 
 class Checkpoint(ResponseModel):
-    """An uploaded checkpoint; its id is what `checkpoint` of a minimum names."""
+    """An uploaded checkpoint; use its id as `checkpoint` of a minimum."""
 
     id: Identifier
     name: str
@@ -173,24 +173,24 @@ class StageCost(ResponseModel):
 
 
 class MinimumReach(ResponseModel):
-    """What AltSDP's threshold reaches, beside the initial norms of the groups."""
+    """The final threshold of AltSDP compared with the initial norms of the groups."""
 
     c: float
-    reach: Number = Field(description="G, the accumulated threshold at the end")
-    smallest_norm: float | None = Field(description="of the groups before training; null if not known yet")
+    reach: Number = Field(description="G, the accumulated threshold after training")
+    smallest_norm: float | None = Field(description="of the groups before training; null while unknown")
     median_norm: float | None
-    prunes: bool | None = Field(description="whether G exceeds the smallest norm: otherwise nothing becomes zero")
+    prunes: bool | None = Field(description="whether G exceeds the smallest norm; if not, no group becomes zero")
 
 
 class Cost(ResponseModel):
-    """What an experiment will cost."""
+    """The estimated cost of an experiment."""
 
     gpu_hours: float
     core_hours: float
-    limit_gpu_hours: float = Field(description="beyond this a submission must be forced")
+    limit_gpu_hours: float = Field(description="above this, submit with `force: true`")
     allowed: bool = Field(description="whether it is within the limit")
     parameters: int | None
-    multiply_adds: float = Field(description="of one forward pass of a sample")
+    multiply_adds: float = Field(description="in the forward pass of one sample")
     stages: dict[str, StageCost]
     minima: dict[str, MinimumReach] = Field(description="of the minima that AltSDP trains")
     rule: str
@@ -225,7 +225,7 @@ class Cost(ResponseModel):
 
 
 class Recipe(ResponseModel):
-    """A spec that ships with the project."""
+    """A spec that comes with Valleyscope."""
 
     name: str
     description: str = Field(description="what it shows, where it comes from, and what was corrected")
@@ -235,17 +235,17 @@ class Recipe(ResponseModel):
 
 
 class Recipes(ResponseModel):
-    demo: str = Field(description="the one to begin with")
+    demo: str = Field(description="name of the recipe to start with")
     items: list[Recipe]
 
 
 class Architecture(ResponseModel):
-    """A network that a spec may name."""
+    """A network that a spec can name."""
 
     name: str
     description: str
     options: dict[str, Any] = Field(description="with their defaults")
-    needs: str = Field(description="inputs that fit")
+    needs: str = Field(description="accepted inputs")
 
 
 class Architectures(ResponseModel):
@@ -253,15 +253,15 @@ class Architectures(ResponseModel):
 
 
 class DataSource(ResponseModel):
-    """A data set that a spec may name."""
+    """A data set that a spec can name."""
 
     name: str
     description: str
-    classes: int | None
-    shape: list[int] | None = Field(description="of a sample")
-    train: int | None = Field(description="samples")
-    test: int | None
-    present: bool | None = Field(description="whether it is on the server already; else it is downloaded at first use")
+    classes: int | None = None
+    shape: list[int] | None = Field(None, description="of a sample")
+    train: int | None = Field(None, description="number of training samples")
+    test: int | None = Field(None, description="number of test samples")
+    present: bool | None = Field(None, description="whether the server has it; otherwise it downloads it at first use")
 
 
 class DataSources(ResponseModel):
@@ -269,20 +269,20 @@ class DataSources(ResponseModel):
 
 
 class Worker(ResponseModel):
-    """A living worker."""
+    """A running worker."""
 
     id: str
     host: str
     pid: int
     device: str
-    device_name: str | None = Field(None, description="what the device is called")
-    memory_used: int | None = Field(None, description="bytes: of the worker on a processor, of the whole card on a GPU")
-    memory_total: int | None = Field(None, description="bytes that the device has")
+    device_name: str | None = Field(None, description="such as the model of the GPU")
+    memory_used: int | None = Field(None, description="bytes: of the worker on a CPU, of the whole card on a GPU")
+    memory_total: int | None = Field(None, description="bytes of the device")
     state: Literal["idle", "busy"]
     experiment: str | None
     task: str | None
-    since: datetime = Field(description="since when it does that")
-    seen: datetime = Field(description="when it last said so")
+    since: datetime = Field(description="start of the current state")
+    seen: datetime = Field(description="last heartbeat")
 
 
 class Workers(ResponseModel):
@@ -290,7 +290,7 @@ class Workers(ResponseModel):
 
 
 class QueuedTask(ResponseModel):
-    """A task that waits for a worker."""
+    """A task waiting for a worker."""
 
     experiment: str
     task: str
@@ -307,7 +307,7 @@ class Health(ResponseModel):
 
 
 class Ready(ResponseModel):
-    """Whether the service can take work."""
+    """The service accepts work."""
 
     status: Literal["ready"]
     workers: int
@@ -315,7 +315,7 @@ class Ready(ResponseModel):
 
 
 class UploadQuery(BaseModel):
-    """How a checkpoint is described beside its bytes."""
+    """The description of an uploaded checkpoint."""
 
     model_config = ConfigDict(extra="forbid")
     model: Model

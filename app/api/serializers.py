@@ -1,4 +1,4 @@
-"""Rows of the catalogue as clients see them."""
+"""Experiment rows as JSON responses."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _COPIED = (
     *("id", "name", "state", "stage", "progress", "seconds_left", "created", "started", "finished"),
     *("run", "priority", "error", "verdict_kind", "sentence"),
 )
-_REMEMBERED = 20_000
-_known: dict[str, dict[str, Any]] = {}
+_CACHE_SIZE = 20_000
+_facts_by_id: dict[str, dict[str, Any]] = {}
 
 
 def summary(row: ExperimentRow) -> ExperimentSummary:
@@ -23,9 +23,9 @@ def summary(row: ExperimentRow) -> ExperimentSummary:
 
 
 def detail(row: ExperimentRow) -> Experiment:
-    own = f"/api/experiments/{row.id}"
+    path = f"/api/experiments/{row.id}"
     results = ("events", "contents", "minima", "surface", "profile", "verdict", "figure", "files")
-    links = {"self": own, **{name: f"{own}/{name}" for name in results}}
+    links = {"self": path, **{name: f"{path}/{name}" for name in results}}
     return Experiment(**_values(row), spec=row.spec, links=links)
 
 
@@ -40,18 +40,18 @@ def _values(row: ExperimentRow) -> dict[str, Any]:
 
 
 def _facts(row: ExperimentRow) -> dict[str, Any]:
-    """What the spec says in short. A spec never changes, and to read thousands of them takes seconds."""
-    if row.id not in _known:
-        if len(_known) >= _REMEMBERED:
-            _known.clear()
-        _known[row.id] = _read(row.spec)
-    return _known[row.id]
+    """A summary of the spec, cached: specs never change, and parsing thousands of them takes seconds."""
+    if row.id not in _facts_by_id:
+        if len(_facts_by_id) >= _CACHE_SIZE:
+            _facts_by_id.clear()
+        _facts_by_id[row.id] = _read(row.spec)
+    return _facts_by_id[row.id]
 
 
 def _read(values: dict[str, Any]) -> dict[str, Any]:
     try:
         spec = Spec.model_validate(values)
-    except ValidationError:  # of an older version, which accepted what this one does not
+    except ValidationError:  # accepted by an older version
         model = values.get("model", {})
         return {
             "dataset": str(values.get("dataset")),

@@ -1,7 +1,6 @@
-"""The dashboard's files and plotly.js: read and compressed once, sent as bytes that a browser may keep for ever.
+"""The files of the page and plotly.js: read and compressed once, cached by browsers for ever.
 
-The address of every file has a hash of all of them in it, so a changed file has a new address. Only index.html, which
-names them, is asked for again at each visit.
+Every URL contains a hash of all files, so a changed file has a new URL. Browsers revalidate only index.html.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from functools import cache, cached_property
 from importlib.util import find_spec
 from mimetypes import guess_type
 from pathlib import Path
+from posixpath import dirname, join, normpath
 from typing import Final
 
 from fastapi import FastAPI, Request
@@ -23,7 +23,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-# The addresses of views, and the module that shows each.
+# Paths of the views, and the module of each.
 VIEWS: Final = {
     "/": "views/experiments.js",
     "/new": "views/new.js",
@@ -48,7 +48,7 @@ _TEMPLATE = "index.html"
 
 @dataclass(frozen=True)
 class Asset:
-    """A file in memory; compressed when it is first asked for."""
+    """A file in memory, compressed on first use."""
 
     content: bytes
     media_type: str
@@ -72,7 +72,7 @@ class Asset:
 
 @dataclass(frozen=True)
 class Bundle:
-    """One state of the folder: its files by path, and for each view the index page that names them."""
+    """One version of the folder: its files by path, and the index page of each view."""
 
     stamp: tuple[tuple[str, int, int], ...]
     base: str
@@ -81,41 +81,40 @@ class Bundle:
 
 
 class Page:
-    """The files of a folder. A file that changes on the disk makes a new edition at the next visit."""
+    """The files of a folder. After a change on the disk, the next visit gets a new bundle."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._edition: Bundle | None = None
+        self._bundle: Bundle | None = None
 
-    def edition(self) -> Bundle:
+    def bundle(self) -> Bundle:
         with self._lock:
             stamp = tuple(_stamps(self._folder))
-            if self._edition is None or self._edition.stamp != stamp:
-                self._edition = _read(self._folder, stamp)
-            return self._edition
+            if self._bundle is None or self._bundle.stamp != stamp:
+                self._bundle = _read(self._folder, stamp)
+            return self._bundle
 
     def file(self, base: str, path: str) -> tuple[Asset, str] | None:
-        """A file of the present edition, and how long it may be kept.
+        """A file of the current bundle, and its Cache-Control.
 
-        A page that was opened before a change asks for files of an edition that is gone. It gets the new ones, which
-        nobody may keep under that address.
+        A page that was opened before a change requests the old bundle. It gets the new files, uncached.
         """
-        edition = self._edition or self.edition()
-        found = edition.files.get(path)
-        return None if found is None else (found, _IMMUTABLE if base == edition.base else "no-store")
+        bundle = self._bundle or self.bundle()
+        found = bundle.files.get(path)
+        return None if found is None else (found, _IMMUTABLE if base == bundle.base else "no-store")
 
 
 def add_page(app: FastAPI, folder: Path) -> None:
-    """Serve the dashboard in a folder: its views, its files, and plotly.js."""
+    """Serve the page in a folder: its views, its files, and plotly.js."""
     page = Page(folder)
 
     def index(view: str) -> Callable[[Request], Awaitable[Response]]:
         async def send(request: Request) -> Response:
-            # The first plot comes soon after the page: its script is made ready meanwhile.
+            # Compress plotly.js now: the page needs it soon.
             threading.Thread(target=lambda: plotly().zipped, name="plotly", daemon=True).start()
-            edition = await run_in_threadpool(page.edition)
-            return edition.pages[view].response(request, "no-cache")
+            bundle = await run_in_threadpool(page.bundle)
+            return bundle.pages[view].response(request, "no-cache")
 
         return send
 
@@ -137,13 +136,13 @@ def add_page(app: FastAPI, folder: Path) -> None:
     methods = ["GET", "HEAD"]
     for view in VIEWS:
         app.add_route(view, index(view), methods, include_in_schema=False)
-    app.add_route(f"{FILES}/{{edition}}/{{path:path}}", file, methods, include_in_schema=False)
+    app.add_route(f"{FILES}/{{bundle}}/{{path:path}}", file, methods, include_in_schema=False)
     app.add_route(f"{ASSETS}/{{name}}", asset, methods, include_in_schema=False)
 
 
 @cache
 def plotly() -> Asset:
-    """plotly.js as the installed package has it. Found without importing the package, which takes a second."""
+    """plotly.js of the installed package, found without importing it (that takes a second)."""
     spec = find_spec("plotly")
     assert spec is not None
     assert spec.origin is not None
@@ -180,25 +179,15 @@ def _fill(template: str, base: str, modules: list[str]) -> Asset:
 
 
 def _imports(contents: dict[str, bytes], *entries: str) -> list[str]:
-    """Modules and all that they need before they can run, so that a browser asks for all of them at once."""
+    """Modules and all their imports, so that a browser can load them in parallel."""
     found: list[str] = []
     waiting = list(entries)
     while waiting:
         name = waiting.pop(0)
         if name in contents and name not in found:
             found.append(name)
-            waiting += [_joined(name, target) for target in _IMPORT.findall(contents[name].decode())]
+            waiting += [normpath(join(dirname(name), target)) for target in _IMPORT.findall(contents[name].decode())]
     return found
-
-
-def _joined(module: str, target: str) -> str:
-    parts = module.split("/")[:-1]
-    for part in target.split("/"):
-        if part == "..":
-            parts.pop()
-        elif part != ".":
-            parts.append(part)
-    return "/".join(parts)
 
 
 def _media_type(name: str) -> str:

@@ -1,15 +1,16 @@
-"""What a server accepts of a valid spec: its limits, the data, models and uploads that it has, and the cost."""
+"""The limits of this server on valid specs: data sets, models, uploads, epochs, resolution and cost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from valleyscope.app.experiments.cost import Estimate, estimate
 from valleyscope.app.experiments.model_info import BadModel, ModelInfo, ModelInfoCache
 from valleyscope.app.experiments.spec import Model, Spec
 from valleyscope.app.experiments.spec_errors import InvalidField, Path, raise_errors
 from valleyscope.app.settings import Settings
+from valleyscope.app.storage.checkpoint_table import CheckpointRow
 from valleyscope.training.models import describe_models
 from valleyscope.training.sources import SOURCES
 
@@ -18,69 +19,59 @@ _LONGEST_OPTION = 64
 
 
 class TooExpensive(ValueError):
-    """A spec that costs more than the operator allows without being asked twice."""
+    """A spec that costs more than the limit of this server."""
 
     def __init__(self, cost: Estimate, limit: float) -> None:
         super().__init__(
             f"the experiment takes about {cost.gpu_hours:.3g} GPU-hours ({cost.core_hours:.3g} core-hours), "
-            f"the limit here is {limit:g}: lower epochs, resolution or samples, or submit it with force: true"
+            f"the limit is {limit:g}: lower epochs, resolution or samples, or submit with force: true"
         )
         self.cost = cost
         self.limit = limit
 
 
-class Uploaded(Protocol):
-    """What must be known of an uploaded checkpoint."""
-
-    @property
-    def model(self) -> dict[str, Any]: ...
-
-    @property
-    def dataset(self) -> str: ...
-
-
 class SubmissionLimits:
-    """Checks specs from clients. `upload` finds an uploaded checkpoint by its id, or None."""
+    """Checks submitted specs. `find_checkpoint` returns an uploaded checkpoint by its id, or None."""
 
     def __init__(
-        self, settings: Settings, model_info_cache: ModelInfoCache, upload: Callable[[str], Uploaded | None]
+        self,
+        settings: Settings,
+        model_info_cache: ModelInfoCache,
+        find_checkpoint: Callable[[str], CheckpointRow | None],
     ) -> None:
         self._settings = settings
         self._model_info_cache = model_info_cache
-        self._upload = upload
+        self._find_checkpoint = find_checkpoint
 
     def check(self, spec: Spec, *, force: bool = False) -> Estimate:
-        """What the spec will cost; raises a ValidationError with each error at its field, or TooExpensive.
+        """The cost of a spec; raises a ValidationError with each error at its field, or TooExpensive.
 
-        A network with options of its own is built once, as a model_info, to see whether it can be.
+        A network with non-default options is built once to see whether that works.
         """
-        raise_errors(
-            [*self._source_errors(spec.dataset, spec.model), *self._limit_errors(spec), *self._checkpoint_errors(spec)]
-        )
+        self._check_fields(spec)
         usual = spec.dataset in SOURCES and _has_defaults(spec.model)
-        cost = estimate(
-            spec, self._model_info_cache.cached(spec.model, spec.dataset) if usual else self.model_info(spec)
-        )
+        find_info = self._model_info_cache.known if usual else self._model_info
+        cost = estimate(spec, find_info(spec.model, spec.dataset))
         if cost.gpu_hours > self._settings.max_gpu_hours and not force:
             raise TooExpensive(cost, self._settings.max_gpu_hours)
         return cost
 
     def estimate(self, spec: Spec) -> Estimate:
-        """What the spec will cost, with the initial norms of its groups beside the thresholds; refuses errors only."""
+        """The cost of a spec, however high, with the initial norms of its groups."""
+        self._check_fields(spec)
+        return estimate(spec, self._model_info(spec.model, spec.dataset))
+
+    def check_source(self, dataset: str, model: Model) -> ModelInfo:
+        """The facts about a network on a data set; raises a ValidationError unless this server offers both."""
+        raise_errors(self._source_errors(dataset, model))
+        return self._model_info(model, dataset)
+
+    def _check_fields(self, spec: Spec) -> None:
         raise_errors(
             [*self._source_errors(spec.dataset, spec.model), *self._limit_errors(spec), *self._checkpoint_errors(spec)]
         )
-        return estimate(spec, self.model_info(spec))
 
-    def check_source(self, dataset: str, model: Model) -> ModelInfo:
-        """The model_info of a network that a client may use on a data set that it may use."""
-        raise_errors(self._source_errors(dataset, model))
-        return self._draw(model, dataset)
-
-    def model_info(self, spec: Spec) -> ModelInfo:
-        return self._draw(spec.model, spec.dataset)
-
-    def _draw(self, model: Model, dataset: str) -> ModelInfo:
+    def _model_info(self, model: Model, dataset: str) -> ModelInfo:
         try:
             return self._model_info_cache.inspect(model, dataset)
         except BadModel as error:
@@ -90,13 +81,12 @@ class SubmissionLimits:
     def _source_errors(self, dataset: str, model: Model) -> Iterator[InvalidField]:
         allowed = (*SOURCES, *self._settings.allowed_datasets)
         if dataset not in allowed:
-            yield InvalidField(
-                ("dataset",), dataset, f"data set {dataset!r} is not offered here: use one of {', '.join(allowed)}"
-            )
+            message = f"data set {dataset!r} is not available here: use one of {', '.join(allowed)}"
+            yield InvalidField(("dataset",), dataset, message)
         if ":" in model.name:
             if model.name not in self._settings.allowed_models:
                 offered = ", ".join((*describe_models(), *self._settings.allowed_models))
-                message = f"model {model.name!r} is not offered here: use one of {offered}"
+                message = f"model {model.name!r} is not available here: use one of {offered}"
                 yield InvalidField(("model", "name"), model.name, message)
             return
         yield from _option_errors(model)
@@ -116,10 +106,10 @@ class SubmissionLimits:
         asked |= {("curves", name, "epochs"): curve.epochs for name, curve in spec.all_curves.items()}
         for path, value in asked.items():
             if value > epochs:
-                yield InvalidField(path, value, f"{value} epochs are too many for this server: {epochs} at most")
+                yield InvalidField(path, value, f"{value} epochs are too many: this server allows {epochs}")
         for name, plane in spec.all_planes.items():
             if plane.resolution > resolution:
-                message = f"a resolution of {plane.resolution} is too fine for this server: {resolution} at most"
+                message = f"resolution {plane.resolution} is too high: this server allows {resolution}"
                 yield InvalidField(("planes", name, "resolution"), plane.resolution, message)
 
     def _checkpoint_errors(self, spec: Spec) -> Iterator[InvalidField]:
@@ -127,22 +117,22 @@ class SubmissionLimits:
             if minimum.checkpoint is None:
                 continue
             path: Path = ("minima", name, "checkpoint")
-            found = self._upload(minimum.checkpoint)
+            found = self._find_checkpoint(minimum.checkpoint)
             if found is None:
-                message = f"there is no uploaded checkpoint {minimum.checkpoint!r}: upload it to /api/checkpoints"
+                message = f"checkpoint {minimum.checkpoint!r} does not exist: upload it to /api/checkpoints"
                 yield InvalidField(path, minimum.checkpoint, message)
                 continue
             model = Model.model_validate(found.model)
             if (_resolved(model), found.dataset) != (_resolved(spec.model), spec.dataset):
                 message = (
-                    f"checkpoint {minimum.checkpoint!r} is of {model} on {found.dataset}, "
-                    f"the spec of {spec.model} on {spec.dataset}"
+                    f"checkpoint {minimum.checkpoint!r} is for {model} on {found.dataset}, "
+                    f"the spec is for {spec.model} on {spec.dataset}"
                 )
                 yield InvalidField(path, minimum.checkpoint, message)
 
 
 def _resolved(model: Model) -> tuple[str, dict[str, Any]]:
-    """A model with all its options, those that were not given by their defaults."""
+    """The name and all options of a model, including defaults."""
     known = describe_models().get(model.name)
     return model.name, {**(known.options if known else {}), **model.options}
 
@@ -152,7 +142,7 @@ def _has_defaults(model: Model) -> bool:
 
 
 def _option_errors(model: Model) -> Iterator[InvalidField]:
-    """Options that no architecture could take, by the kind of their defaults; the rest shows when it is built."""
+    """Options of a wrong type, judged by their defaults; building the model finds the other errors."""
     for option, value in model.options.items():
         default = describe_models()[model.name].options[option]
         if isinstance(default, list):

@@ -1,42 +1,38 @@
-"""What a client may submit: a spec as it is, or a recipe by name with some fields replaced."""
+"""Request bodies of submissions: a spec, or the name of a recipe with overrides."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
 from fastapi import Body
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from valleyscope.app.api.dependencies import AppState
-from valleyscope.app.api.problems import BRANCHES, Problem, invalid
+from valleyscope.app.api.problems import BRANCHES, Problem, field_problems
 from valleyscope.app.api.schemas import Cost
 from valleyscope.app.api.submission_limits import TooExpensive
-from valleyscope.app.experiments.cost import Estimate
 from valleyscope.app.experiments.recipes import DEMO, recipe_names, recipe_values
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.experiments.spec_errors import InvalidField, raise_errors
 from valleyscope.app.jobs.queue import LARGEST_PRIORITY
 
-Priority = Annotated[int, Field(ge=0, le=LARGEST_PRIORITY, description="lower runs first; 100 is usual")]
-_Force = Annotated[bool, Field(description="submit it although it costs more than the limit")]
+Priority = Annotated[int, Field(ge=0, le=LARGEST_PRIORITY, description="lower runs first; the default is 100")]
+_Force = Annotated[bool, Field(description="submit even if the cost exceeds the limit")]
 
 
 class SpecSubmission(Spec):
-    """A spec; `force` and `priority` stand beside its fields."""
+    """A spec with `force` and `priority` beside its fields."""
 
     force: _Force = False
     priority: Priority = 100
 
-    def values(self) -> dict[str, Any]:
-        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"force", "priority"})
-
 
 class RecipeSubmission(BaseModel):
-    """A recipe; fields of the spec to replace are under `overrides`, or beside `recipe`."""
+    """A recipe. Put fields of the spec to replace into `overrides`, or beside `recipe`."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
-    recipe: str = Field(max_length=100, description="its name", examples=[DEMO])
-    overrides: dict[str, Any] | None = Field(None, description="fields of the spec; null brings a default back")
+    recipe: str = Field(max_length=100, description="name of the recipe", examples=[DEMO])
+    overrides: dict[str, Any] | None = Field(None, description="fields of the spec; null restores the default")
     force: _Force = False
     priority: Priority = 100
 
@@ -78,28 +74,28 @@ Submitted = Annotated[
                     "overrides": {"seed": 7, "planes": {"valley": {"resolution": 21}, "basins": {"resolution": 21}}},
                 },
             },
-            "spec": {"summary": "a spec of one's own", "value": _TINY},
+            "spec": {"summary": "your own spec", "value": _TINY},
         }
     ),
 ]
 
 
 def spec_of(submission: SpecSubmission | RecipeSubmission) -> Spec:
-    """The spec that was meant; what is wrong with it is a problem with the fields named."""
-    values: dict[str, Any] | None = None
-    try:
+    """The submitted spec; a submitted spec is valid already, a recipe is validated with its overrides."""
+    if isinstance(submission, SpecSubmission):
+        given = {name: getattr(submission, name) for name in Spec.model_fields}
+        return Spec.model_construct(submission.model_fields_set - {"force", "priority"}, **given)
+    with field_problems():
         values = submission.values()
+    with field_problems(values):
         return Spec.model_validate(values)
-    except ValidationError as error:
-        raise invalid(error.errors(include_url=False), values) from error
 
 
-def admitted(app_state: AppState, spec: Spec, *, force: bool) -> Estimate:
-    """The cost of a spec that this server accepts."""
+def check_limits(app_state: AppState, spec: Spec, *, force: bool) -> None:
+    """Raise a problem unless this server accepts the spec."""
     try:
-        return app_state.submission_limits.check(spec, force=force)
-    except ValidationError as error:
-        raise invalid(error.errors(include_url=False), spec.to_json()) from error
+        with field_problems(spec.to_json()):
+            app_state.submission_limits.check(spec, force=force)
     except TooExpensive as error:
         cost = Cost.of(error.cost, error.limit).model_dump(mode="json")
         raise Problem(422, "too-expensive", str(error), estimate=cost) from error

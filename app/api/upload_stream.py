@@ -1,15 +1,14 @@
-"""Takes an upload in as it streams: the bytes of a file alone, or a form with the file among its fields."""
+"""Streams an upload to the disk: a request body with the file alone, or a multipart form."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncIterator
-from email.message import Message
 from typing import Any
 
 from fastapi import Request
 from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartParser
+from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
@@ -24,16 +23,17 @@ _SPARE_DISK = 64 * 2**20
 
 
 async def stream_upload(request: Request, upload: StreamedSafetensors) -> dict[str, str]:
-    """Write the file of a request to the disk; returns the other fields of a form, or none."""
-    kind, options = _content_type(request)
+    """Write the uploaded file to the disk; returns the other fields of the form, if any."""
+    content_type, options = parse_options_header(request.headers.get("content-type", ""))
+    kind = content_type.decode("latin-1").strip()
     if request.headers.get("content-encoding", "identity") != "identity":
-        raise Problem(415, "encoded", "send the file as it is, without Content-Encoding")
+        raise Problem(415, "encoded", "Content-Encoding is not supported: send the file uncompressed")
     announced = int(request.headers.get("content-length", "0"))
     if shutil.disk_usage(upload.path.parent).free < announced + _SPARE_DISK:
-        raise Problem(507, "disk-full", f"there is no room for {announced} bytes on the server's disk")
+        raise Problem(507, "disk-full", f"the disk of the server has no space for {announced} bytes")
     try:
         if kind == "multipart/form-data":
-            return await _receive_form(request, upload, options.get("boundary", ""))
+            return await _receive_form(request, upload, options.get(b"boundary", b""))
         if kind in ("application/octet-stream", "application/x-safetensors", ""):
             async for batch in _batches(request):
                 await run_in_threadpool(upload.write, batch)
@@ -41,25 +41,20 @@ async def stream_upload(request: Request, upload: StreamedSafetensors) -> dict[s
     except TooLarge as error:
         raise Problem(413, "too-large", str(error)) from error
     except BadUpload as error:
-        raise refused(error) from error
+        raise bad_checkpoint(error) from error
     except ClientDisconnect as error:
-        raise Problem(400, "incomplete", "the connection ended before the file did") from error
-    detail = f"send the file as application/octet-stream or as a form (multipart/form-data), not as {kind[:100]}"
+        raise Problem(400, "incomplete", "the connection ended before the end of the file") from error
+    detail = f"send the file as application/octet-stream or multipart/form-data, not as {kind[:100]}"
     raise Problem(415, "not-a-file", detail)
 
 
-def refused(error: BadUpload) -> Problem:
-    message = str(error)
-    return Problem(
-        422,
-        "bad-checkpoint",
-        message,
-        errors=[{"path": FILE, "location": "body", "value": None, "message": message}],
-    )
+def bad_checkpoint(error: BadUpload) -> Problem:
+    found = {"path": FILE, "location": "body", "value": None, "message": str(error)}
+    return Problem(422, "bad-checkpoint", str(error), errors=[found])
 
 
 async def _batches(request: Request) -> AsyncIterator[bytes]:
-    """The body in pieces that are worth a thread."""
+    """The body in chunks of about one MiB."""
     batch = bytearray()
     async for chunk in request.stream():
         batch += chunk
@@ -70,10 +65,10 @@ async def _batches(request: Request) -> AsyncIterator[bytes]:
         yield bytes(batch)
 
 
-async def _receive_form(request: Request, upload: StreamedSafetensors, boundary: str) -> dict[str, str]:
+async def _receive_form(request: Request, upload: StreamedSafetensors, boundary: bytes) -> dict[str, str]:
     form = _Form(upload)
     try:
-        parser = MultipartParser(boundary.encode("latin-1", "replace"), form.callbacks(), max_header_size=4096)
+        parser = MultipartParser(boundary, form.callbacks(), max_header_size=4096)
         async for batch in _batches(request):
             await run_in_threadpool(parser.write, batch)
         parser.finalize()
@@ -82,12 +77,12 @@ async def _receive_form(request: Request, upload: StreamedSafetensors, boundary:
     if not form.complete:
         raise Problem(400, "bad-form", "the form ends before its last boundary")
     if not form.has_file:
-        raise BadUpload(f"the form has no field {FILE!r} with the checkpoint")
+        raise BadUpload(f"the form has no field {FILE!r}: put the checkpoint there")
     return form.fields
 
 
 class _Form:
-    """Sends the part named `file` to the disk and keeps the other fields, which are short."""
+    """Writes the part named `file` to the disk and keeps the other, short fields in memory."""
 
     def __init__(self, upload: StreamedSafetensors) -> None:
         self.fields: dict[str, str] = {}
@@ -101,35 +96,32 @@ class _Form:
 
     def callbacks(self) -> Any:
         return {
-            "on_part_begin": self._begin,
+            "on_part_begin": self._begin_part,
             "on_header_field": lambda data, start, end: self._header.extend(data[start:end]),
             "on_header_value": lambda data, start, end: self._value.extend(data[start:end]),
             "on_header_end": self._end_header,
-            "on_part_data": self._take,
-            "on_part_end": self._end,
+            "on_part_data": self._add_data,
+            "on_part_end": self._end_part,
             "on_end": self._finish,
         }
 
-    def _begin(self) -> None:
+    def _begin_part(self) -> None:
         self._name = ""
         self._content.clear()
 
     def _end_header(self) -> None:
         if self._header.lower() == b"content-disposition":
-            message = Message()
-            message["content-disposition"] = self._value.decode("latin-1")
-            name = message.get_param("name", header="content-disposition")
-            self._name = name if isinstance(name, str) else ""
+            self._name = parse_options_header(bytes(self._value))[1].get(b"name", b"").decode("latin-1")
             if self._name == FILE and self.has_file:
-                raise BadUpload(f"the form has two fields {FILE!r}: send one checkpoint at a time")
+                raise BadUpload(f"the form has two fields {FILE!r}: send one checkpoint per request")
             if self._name not in (FILE, *_FIELDS):
                 known = ", ".join((FILE, *_FIELDS))
-                raise BadUpload(f"the form has an unknown field {self._name[:100]!r}: it may have {known}")
+                raise BadUpload(f"the form has an unknown field {self._name[:100]!r}: allowed are {known}")
             self.has_file |= self._name == FILE
         self._header.clear()
         self._value.clear()
 
-    def _take(self, data: bytes, start: int, end: int) -> None:
+    def _add_data(self, data: bytes, start: int, end: int) -> None:
         if self._name == FILE:
             self._upload.write(data[start:end])
         elif len(self._content) + end - start > _LONGEST_FIELD:
@@ -137,16 +129,9 @@ class _Form:
         else:
             self._content += data[start:end]
 
-    def _end(self) -> None:
+    def _end_part(self) -> None:
         if self._name != FILE:
             self.fields[self._name] = self._content.decode("utf-8", "replace")
 
     def _finish(self) -> None:
         self.complete = True
-
-
-def _content_type(request: Request) -> tuple[str, dict[str, str]]:
-    message = Message()
-    message["content-type"] = request.headers.get("content-type", "")
-    options = {str(key).lower(): str(value) for key, value in (message.get_params() or [])[1:]}
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower(), options

@@ -1,4 +1,4 @@
-"""Commands of an operator: `valley prune`, `valley backup` and `valley restore`."""
+"""Commands for operators: `valley prune`, `valley backup` and `valley restore`."""
 
 from __future__ import annotations
 
@@ -18,33 +18,32 @@ _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _GONE = (404, 409)
 
 
-def add_maintenance(commands: Any) -> None:
-    """Add the commands to the parser of `valley`."""
-    prune = commands.add_parser("prune", help="delete experiments of a server that ended long ago, with their files")
-    prune.add_argument("--older-than", required=True, type=parse_age, metavar="AGE", help="ended before: 12h, 30d, 8w")
-    prune.add_argument("--state", choices=FINAL, action="append", help="only those in this state; may be repeated")
-    prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
+def add_admin_commands(commands: Any) -> None:
+    prune = commands.add_parser("prune", help="delete old experiments of a server with their files")
+    prune.add_argument("--older-than", required=True, type=parse_age, metavar="AGE", help="such as 12h, 30d or 8w")
+    prune.add_argument("--state", choices=FINAL, action="append", help="only those in this state; can be repeated")
+    prune.add_argument("--dry-run", action="store_true", help="only print what would be deleted")
     add_server(prune)
     prune.set_defaults(run=_prune)
 
-    backup = commands.add_parser("backup", help="copy database and files into a new folder, while everything runs")
-    restore = commands.add_parser("restore", help="put a backup into an empty home and an empty database")
-    for parser, run, words in ((backup, _backup, "a new folder"), (restore, _restore, "the folder of a backup")):
-        parser.add_argument("folder", type=Path, metavar="DIR", help=words)
-        parser.add_argument("--home", type=Path, metavar="DIR", help="what the service keeps (default: VALLEY_HOME)")
-        parser.add_argument("--database", metavar="URL", help="of jobs and catalogue (default: VALLEY_DATABASE)")
+    backup = commands.add_parser("backup", help="copy database and files into a new folder; works while serving")
+    restore = commands.add_parser("restore", help="restore a backup into an empty home and an empty database")
+    for parser, run, text in ((backup, _backup, "new folder"), (restore, _restore, "folder of the backup")):
+        parser.add_argument("folder", type=Path, metavar="DIR", help=text)
+        parser.add_argument("--home", type=Path, metavar="DIR", help="home of the service (default: VALLEY_HOME)")
+        parser.add_argument("--database", metavar="URL", help="database of the service (default: VALLEY_DATABASE)")
         parser.set_defaults(run=run)
 
 
 def parse_age(text: str) -> timedelta:
-    """An age for people.
+    """Parse an age.
 
     >>> parse_age("30d")
     datetime.timedelta(days=30)
     """
     found = re.fullmatch(r"(\d{1,5})([hdw])", text)
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no age: write hours, days or weeks as 12h, 30d or 8w")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a valid age: use hours, days or weeks: 12h, 30d or 8w")
     return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
@@ -52,9 +51,9 @@ def _prune(options: argparse.Namespace, console: Console) -> int:
     client = connect(options.server)
     limit = datetime.now(UTC) - options.older_than
     states = options.state or FINAL
-    doomed = [row for state in states for row in client.experiments(state=state) if _ended_before(row, limit)]
+    old = [row for state in states for row in client.experiments(state=state) if _ended_before(row, limit)]
     deleted = 0
-    for row in sorted(doomed, key=lambda row: str(row["finished"])):
+    for row in sorted(old, key=lambda row: str(row["finished"])):
         if not options.dry_run and not _delete(client, row["id"]):
             continue
         deleted += 1
@@ -69,7 +68,7 @@ def _ended_before(row: dict[str, Any], limit: datetime) -> bool:
 
 
 def _delete(client: Client, id: str) -> bool:
-    """False where somebody deleted it, or runs it again, meanwhile."""
+    """False if it was deleted or restarted in the meantime."""
     try:
         client.delete(f"/api/experiments/{id}")
     except Refused as error:
@@ -93,5 +92,5 @@ def _restore(options: argparse.Namespace, console: Console) -> int:
 
     settings = Settings.load(home=options.home, database=options.database)
     manifest = restore(settings, options.folder)
-    console.print(f"{settings.home} is as of {manifest['created']}", highlight=False, soft_wrap=True)
+    console.print(f"{settings.home} is restored to {manifest['created']}", highlight=False, soft_wrap=True)
     return 0

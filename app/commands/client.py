@@ -1,4 +1,4 @@
-"""A client of the REST API, with nothing but the standard library: for the command line, and for scripts."""
+"""A client of the REST API for commands and scripts; it uses the standard library only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RECONNECTS = 60
 
 
 class Refused(ValueError):
-    """The server refused; the message is the server's own."""
+    """The server refused the request; the message is that of the server."""
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         lines = [str(problem.get("detail", problem.get("title", f"status {status}")))]
@@ -37,12 +37,12 @@ class Refused(ValueError):
 
 
 class Unreachable(ValueError):
-    """There is no server, or it does not answer."""
+    """The server does not answer."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to an experiment."""
+    """An event of an experiment."""
 
     id: int
     kind: str
@@ -50,18 +50,17 @@ class Event:
 
 
 class Client:
-    """Talks to one server; with the key of the environment, unless another one is given."""
+    """A client of one server. The default key is that of the environment."""
 
     def __init__(
         self, server: str, key: str | None = None, *, direct: bool = False, reconnects: int = _RECONNECTS
     ) -> None:
-        """`direct` goes past the proxy of the environment, as calls of loopback always do."""
+        """`direct` bypasses the proxy of the environment; loopback addresses always do."""
         self._reconnects = reconnects
         self.server = server.rstrip("/")
         if urlsplit(self.server).scheme not in ("http", "https"):
             raise ValueError(f"server {self.server!r} must be an address such as http://127.0.0.1:8360")
         self._key = key or key_of_environment()
-        # A proxy of the environment is for the world outside, not for this machine.
         self._opener = build_opener(ProxyHandler({})) if direct or is_local(self.server) else build_opener()
 
     def get(self, path: str, **query: Any) -> Any:
@@ -75,7 +74,7 @@ class Client:
         self._json("DELETE", path)
 
     def submit(self, submission: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
-        """Submit a spec, or a recipe; the same key twice gives the same experiment."""
+        """Submit a spec or a recipe; the same key returns the same experiment."""
         headers = {} if key is None else {"Idempotency-Key": key}
         found: dict[str, Any] = self.post("/api/experiments", submission, headers)
         return found
@@ -95,7 +94,7 @@ class Client:
                 return
 
     def events(self, id: str, after: int = 0) -> Iterator[Event]:
-        """Everything that happens to an experiment until its end; lost connections are taken up again."""
+        """All events of an experiment until it ends; reconnects when the connection is lost."""
         failures = 0
         while True:
             headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
@@ -111,17 +110,17 @@ class Client:
             except (Unreachable, HTTPException, OSError) as error:
                 failures += 1
                 if failures > self._reconnects:
-                    raise Unreachable(f"{self.server} does not come back: {error}") from error
+                    raise Unreachable(f"{self.server} does not answer any more: {error}") from error
             time.sleep(_RECONNECT_SECONDS)
 
     def download(self, id: str, name: str, target: Path) -> None:
-        """Write a file of an experiment, whole or not at all."""
+        """Download a file of an experiment atomically."""
         path = f"/api/experiments/{quote(id, safe='')}/files/{quote(name, safe='')}"
         with self._open("GET", path) as response, write_atomically(target) as file:
             while chunk := self._read(response):
                 file.write(chunk)
             if response.length:
-                raise Unreachable(f"{self.server} was lost {response.length} bytes before the end of {name}")
+                raise Unreachable(f"{self.server} stopped {response.length} bytes before the end of {name}")
 
     def _read(self, response: HTTPResponse) -> bytes:
         try:
@@ -152,7 +151,7 @@ class Client:
                 raise Refused(error.code, _problem(error)) from None
         except (URLError, TimeoutError, ConnectionError) as error:
             reason = getattr(error, "reason", error)
-            raise Unreachable(f"{self.server} cannot be reached ({reason}): start one by `valley serve`") from error
+            raise Unreachable(f"{self.server} cannot be reached ({reason}): start it with `valley serve`") from error
         return response
 
 
@@ -178,12 +177,12 @@ def _problem(error: HTTPError) -> dict[str, Any]:
 
 
 def key_of_environment() -> str | None:
-    """The key that whoever calls a command gave it, as it is or in a file."""
+    """The API key from VALLEY_API_KEY or from its secret file."""
     return os.environ.get("VALLEY_API_KEY") or read_setting_file("api_key")
 
 
 def is_local(server: str) -> bool:
-    """Whether an address is of this machine's loopback."""
+    """Whether an address is a loopback address."""
     name = urlsplit(server).hostname or ""
     try:
         return ip_address(name).is_loopback

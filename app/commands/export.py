@@ -1,4 +1,4 @@
-"""`valley export`: a landscape as CSV, VTK, PNG and SVG; of a run, of a file, or of an experiment by its id."""
+"""`valley export`: write a landscape as CSV, VTK, PNG and SVG."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from valleyscope.landscape.storage.landscape_file import Landscape
 
 
 def export_landscape(options: argparse.Namespace, console: Console) -> int:
-    from valleyscope.landscape.export import export  # loads plotly, which takes long
+    from valleyscope.landscape.export import export  # slow: loads plotly
 
-    landscape, beside = _found(options.source, options.server)
-    for path in export(landscape, options.out or beside, tuple(options.formats.split(","))):
+    landscape, default = _find_landscape(options.source, options.server)
+    for path in export(landscape, options.out or default, tuple(options.formats.split(","))):
         console.print(str(path), highlight=False, soft_wrap=True)
     return 0
 
 
-def _found(source: Path, server: str | None) -> tuple[Landscape, Path]:
-    """The landscape that is meant, and where its files go by default.
+def _find_landscape(source: Path, server: str | None) -> tuple[Landscape, Path]:
+    """The landscape and the default output folder.
 
-    A folder of that name may be there from an earlier export, so only one with a landscape in it is taken for a run.
+    An earlier export may have left a folder with the id as its name, so only a folder with a landscape is a run.
     """
     file = source / LANDSCAPE if source.is_dir() else source
     if file.exists() or not is_id(str(source)):
         return Landscape.open(file), file.parent / "export"
-    return _of_experiment(str(source), server), source
+    return _download(str(source), server), source
 
 
-def _of_experiment(id: str, server: str | None) -> Landscape:
-    """The landscape under the home of this machine, else the one of the server; of that first, where it is named."""
+def _download(id: str, server: str | None) -> Landscape:
+    """The landscape of an experiment: from the local home, unless `server` is given or the home has none."""
     home = Settings.load().home
-    kept = Home(home).experiment(id) / LANDSCAPE
-    if server is None and kept.exists():
-        return Landscape.open(kept)
+    local = Home(home).experiment(id) / LANDSCAPE
+    if server is None and local.exists():
+        return Landscape.open(local)
     with tempfile.TemporaryDirectory(prefix="valley-export-") as folder:
         copy = Path(folder) / LANDSCAPE
         client = connect(server)

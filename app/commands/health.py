@@ -1,4 +1,4 @@
-"""`valley health`: whether the server, or the worker, of this machine is well; for health checks of containers."""
+"""`valley health`: health check of the local server or worker, for containers."""
 
 from __future__ import annotations
 
@@ -10,27 +10,24 @@ from valleyscope.app.settings import BadSettings, Settings
 from valleyscope.app.worker.health_file import Unhealthy, check_health_file
 
 Role = Literal["api", "worker"]
-ROLES: tuple[Role, ...] = ("api", "worker")
 _TIMEOUT = 8.0
 
 
 def check_health(settings: Settings, role: Role) -> str:
-    """One line that says that all is well; raises Unwell."""
+    """One line if all is well; raises Unhealthy otherwise."""
     return _check_worker(settings) if role == "worker" else _check_server(settings)
 
 
 def _check_worker(settings: Settings) -> str:
     if settings.heartbeat is None:
-        raise BadSettings(
-            "VALLEY_HEARTBEAT is not set: name a file for the worker to keep fresh, and the same one here"
-        )
-    return f"{check_health_file(settings.heartbeat)} is well"
+        raise BadSettings("VALLEY_HEARTBEAT is not set: set it to the same file for the worker and this command")
+    return f"{check_health_file(settings.heartbeat)} is healthy"
 
 
 def _check_server(settings: Settings) -> str:
     address = f"{settings.address}/readyz"
     try:
-        # No proxy: this is about the server of this machine.
+        # No proxy: the server is on this machine.
         with build_opener(ProxyHandler({})).open(Request(address), timeout=_TIMEOUT) as response:
             response.read()
     except HTTPError as error:

@@ -1,6 +1,6 @@
-"""`valley import`: a landscape of another tool's file, read in a process of its own.
+"""`valley import`: convert a file of another tool into a landscape, in a subprocess.
 
-A damaged HDF5 file can hang the library that reads it, or end its process; neither is to befall the command.
+Reading a damaged HDF5 file can hang or crash the process.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from rich.console import Console
 
 from valleyscope.landscape.importers import NotImportable
 
-PATIENCE = 120.0
-"""Seconds that a file may take; a surface of a million points takes some seconds."""
+TIMEOUT_SECONDS = 120.0  # a surface with a million points takes some seconds
 
 
-def import_landscape(file: Path, out: Path | None, console: Console, patience: float = PATIENCE) -> int:
-    """Write landscape.h5 and report.html of a file into a folder, and say where."""
+def import_landscape(file: Path, out: Path | None, console: Console, timeout: float = TIMEOUT_SECONDS) -> int:
+    """Write landscape.h5 and report.html into a folder, and print their paths."""
     target = out or file.with_name(f"{file.stem}-valley")
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
@@ -27,12 +26,12 @@ def import_landscape(file: Path, out: Path | None, console: Console, patience: f
     process.start()
     sender.close()
     try:
-        if not receiver.poll(patience):
-            raise NotImportable(f"{file}: could not be read within {patience:g} s; it is damaged, or far too large")
+        if not receiver.poll(timeout):
+            raise NotImportable(f"{file}: could not be read within {timeout:g} s: it is damaged or too large")
         outcome: list[Path] | ValueError | OSError = receiver.recv()
     except EOFError:
         process.join()
-        raise NotImportable(f"{file}: is damaged so badly that reading it {_end(process.exitcode)}") from None
+        raise NotImportable(f"{file}: is damaged; reading it {_outcome(process.exitcode)}") from None
     finally:
         process.kill()
         process.join()
@@ -43,7 +42,7 @@ def import_landscape(file: Path, out: Path | None, console: Console, patience: f
 
 
 def _import(file: Path, target: Path, sender: Connection) -> None:
-    """In the process of its own: send the paths of what was written, or why nothing was."""
+    """In the subprocess: send the paths of the files, or the error."""
     from valleyscope.landscape.importers import import_file
     from valleyscope.landscape.report import write_report
 
@@ -60,6 +59,6 @@ def _import(file: Path, target: Path, sender: Connection) -> None:
         sender.send([target / "landscape.h5", target / "report.html"])
 
 
-def _end(code: int | None) -> str:
-    """What became of a process that said nothing."""
+def _outcome(code: int | None) -> str:
+    """How a process ended without a result."""
     return f"fails ({signal.Signals(-code).name})" if code is not None and code < 0 else f"fails (exit status {code})"

@@ -1,4 +1,4 @@
-"""Commands against a server: submit, jobs, watch, cancel, retry and fetch."""
+"""Commands that talk to a server: submit, jobs, watch, cancel, retry and fetch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.table import Table
 
 from valleyscope.app.commands.client import FINAL, Refused
 from valleyscope.app.commands.server_option import add_server, connect
-from valleyscope.app.commands.watch import conclude, watch
+from valleyscope.app.commands.watch import print_outcome, watch
 from valleyscope.app.experiments.recipes import recipe_names
 from valleyscope.app.experiments.spec import read_spec
 
@@ -21,32 +21,32 @@ EXIT_FAILED = 1
 
 def add_commands(commands: Any) -> None:
     """Add the commands to the parser of `valley`."""
-    submit = _command(commands, "submit", _submit, "send an experiment to a server")
+    submit = _command(commands, "submit", _submit, "submit an experiment to a server")
     submit.add_argument("spec", metavar="SPEC", help="a JSON or YAML file, or the name of a recipe")
-    submit.add_argument("--force", action="store_true", help="also if it costs more than the server's limit")
+    submit.add_argument("--force", action="store_true", help="submit even if the cost exceeds the limit of the server")
     submit.add_argument("--priority", type=int, default=100, metavar="N", help="lower runs first (default: 100)")
-    submit.add_argument("--key", metavar="TEXT", help="the same key and spec give the same experiment")
-    submit.add_argument("--watch", action="store_true", help="show what happens until it has ended")
+    submit.add_argument("--key", metavar="TEXT", help="the same key and spec return the same experiment")
+    submit.add_argument("--watch", action="store_true", help="show the progress until it ends")
 
     jobs = _command(commands, "jobs", _jobs, "list the experiments of a server")
     jobs.add_argument("--state", choices=["queued", "running", *FINAL], help="only those in this state")
-    jobs.add_argument("--search", metavar="TEXT", help="only those with this in their names")
-    jobs.add_argument("--limit", type=int, default=20, metavar="N", help="most lines (default: 20)")
+    jobs.add_argument("--search", metavar="TEXT", help="only those with TEXT in the name")
+    jobs.add_argument("--limit", type=int, default=20, metavar="N", help="maximum number of rows (default: 20)")
 
-    for name, run, words in (
-        ("watch", _watch, "show what happens to an experiment until it has ended"),
-        ("cancel", _cancel, "cancel an experiment; what is computed stays"),
-        ("retry", _retry, "run a failed or cancelled experiment on"),
+    for name, run, text in (
+        ("watch", _watch, "show the progress of an experiment until it ends"),
+        ("cancel", _cancel, "cancel an experiment; its results so far stay"),
+        ("retry", _retry, "continue a failed or cancelled experiment"),
     ):
-        _command(commands, name, run, words).add_argument("id", metavar="ID", help="id of the experiment")
+        _command(commands, name, run, text).add_argument("id", metavar="ID", help="id of the experiment")
 
     fetch = _command(commands, "fetch", _fetch, "download the files of an experiment")
     fetch.add_argument("id", metavar="ID", help="id of the experiment")
-    fetch.add_argument("--out", type=Path, metavar="DIR", help="where files go (default: the id)")
+    fetch.add_argument("--out", type=Path, metavar="DIR", help="output directory (default: the id)")
 
 
-def _command(commands: Any, name: str, run: Any, words: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=words)
+def _command(commands: Any, name: str, run: Any, help: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=help)
     add_server(parser)
     parser.set_defaults(run=run)
     return parser
@@ -63,7 +63,7 @@ def _submit(options: argparse.Namespace, console: Console) -> int:
     console.print(row["id"], highlight=False)
     if not options.watch:
         return 0
-    return _end(watch(client, row["id"], console), console)
+    return _exit_code(watch(client, row["id"], console), console)
 
 
 def _jobs(options: argparse.Namespace, console: Console) -> int:
@@ -82,7 +82,7 @@ def _jobs(options: argparse.Namespace, console: Console) -> int:
 
 
 def _watch(options: argparse.Namespace, console: Console) -> int:
-    return _end(watch(connect(options.server), options.id, console), console)
+    return _exit_code(watch(connect(options.server), options.id, console), console)
 
 
 def _cancel(options: argparse.Namespace, console: Console) -> int:
@@ -106,13 +106,13 @@ def _fetch(options: argparse.Namespace, console: Console) -> int:
         try:
             client.download(options.id, name, target / name)
         except Refused as error:
-            if error.status != 404:  # replaced or removed since it was listed
+            if error.status != 404:  # removed since it was listed
                 raise
             continue
         console.print(str(target / name), highlight=False, soft_wrap=True)
     return 0
 
 
-def _end(row: dict[str, Any], console: Console) -> int:
-    conclude(row, console)
+def _exit_code(row: dict[str, Any], console: Console) -> int:
+    print_outcome(row, console)
     return 0 if row["state"] == "done" else EXIT_FAILED

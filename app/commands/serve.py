@@ -1,4 +1,4 @@
-"""`valley serve`: the API, the page and local workers in one command, ended cleanly by Ctrl-C or SIGTERM."""
+"""`valley serve`: the API, the page and local workers in one command, until Ctrl-C or SIGTERM."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
+from contextlib import closing, suppress
 
 import uvicorn
 from sqlalchemy.exc import SQLAlchemyError
@@ -31,24 +30,22 @@ from valleyscope.app.worker.supervisor import WorkerSupervisor
 log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 3
-_DATABASE_SECONDS = 30.0
-"""For so long a database may take to start beside the API, as when all of a deployment is started at once."""
-_DATABASE_PAUSE = 1.0
+_DATABASE_SECONDS = 30.0  # a database that starts together with the API may take this long
+_DATABASE_POLL_SECONDS = 1.0
 
 
 class Server(uvicorn.Server):
-    """A server that says where it listens, has workers, and ends streams before it waits for them."""
+    """Starts local workers, calls `on_ready` with its address, and ends event streams on shutdown."""
 
-    def __init__(self, settings: Settings, ready: Callable[[str], None], *, adopt_home: bool = False) -> None:
+    def __init__(self, settings: Settings, on_ready: Callable[[str], None], *, adopt_home: bool = False) -> None:
         self._settings = settings
-        self._ready = ready
+        self._on_ready = on_ready
         self._supervisor: WorkerSupervisor | None = None
-        self._telling: threading.Thread | None = None
+        self._ready_thread: threading.Thread | None = None
         self._socket = listen(settings)
         self.address = _address(self._socket)
         _check_home(settings)
-        _check_database(settings)
-        _settle_identity(settings, adopt_home)
+        _check_database(settings, adopt_home)
         self._app = create_app(settings)
         super().__init__(
             uvicorn.Config(
@@ -68,8 +65,8 @@ class Server(uvicorn.Server):
         try:
             super().run(sockets or [self._socket])
         finally:
-            if self._telling is not None:
-                self._telling.join(_GRACE_SECONDS)
+            if self._ready_thread is not None:
+                self._ready_thread.join(_GRACE_SECONDS)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -77,117 +74,108 @@ class Server(uvicorn.Server):
             supervisor = self._supervisor = WorkerSupervisor(self._settings, devices_for(self._settings.workers))
             pool = self._app.state.app_state.service.orchestrator_pool
             pool.set_local_workers(supervisor.call, lambda: len(supervisor.processes))
-            self._telling = threading.Thread(target=self._ready, args=(self.address,), name="ready", daemon=True)
-            self._telling.start()
+            self._ready_thread = threading.Thread(
+                target=self._on_ready, args=(self.address,), name="ready", daemon=True
+            )
+            self._ready_thread.start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         timer = exit_after()
         self._app.state.app_state.closing = True
-        leaving = (
-            threading.Thread(target=self._supervisor.stop, name="leaving") if self._supervisor is not None else None
-        )
-        if leaving is not None:
-            leaving.start()
+        stopping = threading.Thread(target=self._supervisor.stop if self._supervisor else None, name="stopping")
+        stopping.start()
         await super().shutdown(sockets)
-        if leaving is not None:
-            leaving.join()
+        stopping.join()
         timer.cancel()
 
 
-def serve(settings: Settings, ready: Callable[[str], None], *, adopt_home: bool = False) -> None:
-    """Serve until Ctrl-C or SIGTERM; `ready` is told the address once requests are answered.
+def serve(settings: Settings, on_ready: Callable[[str], None], *, adopt_home: bool = False) -> None:
+    """Serve until Ctrl-C or SIGTERM; calls `on_ready` with the address once the server accepts requests.
 
-    `adopt_home` takes the home, or the store, for that of the database, whatever it was before.
+    `adopt_home` links the home or the store to the database, even if they belonged to another one.
     """
     start_logging(settings)
-    _warn(settings)
+    _warn_about_short_key(settings)
     with suppress(KeyboardInterrupt):
-        end_quietly()
-        Server(settings, ready, adopt_home=adopt_home).run()
+        exit_quietly_on_sigterm()
+        Server(settings, on_ready, adopt_home=adopt_home).run()
     exit_despite_threads()
 
 
-def end_quietly() -> None:
-    """Let SIGTERM do what Ctrl-C does. Uvicorn raises a signal again once everything is shut down."""
+def exit_quietly_on_sigterm() -> None:
+    """Handle SIGTERM like Ctrl-C. Uvicorn raises the signal again after its shutdown."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def listen(settings: Settings) -> socket.socket:
-    """Bind before anything else is started, so that a port in use is one clear line."""
+    """Bind the port before anything else starts, so that a port in use is a one-line error."""
     settings.check_exposure()
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # TCP is named, since asyncio sends small packets at once (TCP_NODELAY) only where it is. Else every answer on a
-    # connection that is kept waits 40 ms for the acknowledgement of its headers.
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # asyncio sets TCP_NODELAY only if the protocol is explicit. Without it, every response on a kept-alive connection
+    # waits 40 ms for the acknowledgement of its headers.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((settings.host.strip("[]"), settings.port))
+        sock.bind((settings.host.strip("[]"), settings.port))
     except OSError as error:
-        found.close()
+        sock.close()
         raise BadSettings(
-            f"cannot listen at {settings.host}:{settings.port} ({error.strerror or error}): choose another --port, "
+            f"cannot listen at {settings.host}:{settings.port} ({error.strerror or error}): use another --port, "
             "or 0 for any free one"
         ) from error
-    found.listen(1024)
-    found.set_inheritable(False)
-    return found
+    sock.listen(1024)
+    sock.set_inheritable(False)
+    return sock
 
 
 def _check_home(settings: Settings) -> None:
-    """A home that cannot be written is one clear line, too."""
-    storage = Home(settings.home)
+    home = Home(settings.home)
     try:
-        storage.prepare()
-        storage.probe()
+        home.prepare()
+        home.probe()
     except OSError as error:
         raise BadSettings(
-            f"home={str(settings.home)!r} cannot be written ({error.strerror or error}): make room or give the rights, "
-            "or choose another --home"
+            f"home={str(settings.home)!r} cannot be written ({error.strerror or error}): free space, change its "
+            "permissions, or use another --home"
         ) from error
 
 
-def _check_database(settings: Settings) -> None:
-    """Neither is a database; one that was started together with this process is waited for."""
+def _check_database(settings: Settings, adopt_home: bool) -> None:
+    """Create or upgrade the tables, and check the owner of the files; waits for a database that is still starting."""
     deadline = time.monotonic() + _DATABASE_SECONDS
     while True:
         try:
-            database = Database(settings.database)
-            with database.exclusive("start"):
+            with closing(Database(settings.database)) as database, database.exclusive("start"):
                 migrate(database)
-            database.close()
+                _check_identity(settings, database, adopt_home)
             return
         except (OSError, SQLAlchemyError) as error:
             left = deadline - time.monotonic()
             if not is_starting(error) or left < 0:
                 raise BadSettings(
-                    f"the database cannot be used ({short_message(error)}): see --database, and `valley doctor`"
+                    f"the database cannot be used ({short_message(error)}): check --database, or run `valley doctor`"
                 ) from error
-            log.warning("the database is not there yet (%s); waiting %.0f s more for it", short_message(error), left)
-        time.sleep(_DATABASE_PAUSE)
+            log.warning("the database is not ready (%s); waiting up to %.0f s", short_message(error), left)
+        time.sleep(_DATABASE_POLL_SECONDS)
 
 
-def _settle_identity(settings: Settings, adopt_home: bool) -> None:
-    """A database and files that do not belong together are refused before anything is done to either."""
-    database = Database(settings.database)
+def _check_identity(settings: Settings, database: Database, adopt_home: bool) -> None:
+    """Refuse a database and files that do not belong together."""
     try:
-        with database.exclusive("start"):
-            HomeIdentity(database, open_store(settings.store, Home(settings.home))).establish(adopt=adopt_home)
+        HomeIdentity(database, open_store(settings.store, Home(settings.home))).establish(adopt=adopt_home)
     except WrongHome as error:
         raise BadSettings(str(error)) from error
     except StoreUnavailable as error:
         if adopt_home:
-            raise BadSettings(f"{error}; nothing was adopted") from error
-        log.warning("whether the store is that of this database is found out later: %s", error)
-    finally:
-        database.close()
+            raise BadSettings(f"{error}; nothing was linked") from error
+        log.warning("the store will be checked against the database later: %s", error)
 
 
-def _address(found: socket.socket) -> str:
-    host, port, *_ = found.getsockname()
+def _address(sock: socket.socket) -> str:
+    host, port, *_ = sock.getsockname()
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _warn(settings: Settings) -> None:
-    key: Any = settings.api_key
-    if key is not None and len(key.get_secret_value()) < 16:
-        log.warning("VALLEY_API_KEY is short: make a better one by `openssl rand -hex 24`")
+def _warn_about_short_key(settings: Settings) -> None:
+    if settings.api_key is not None and len(settings.api_key.get_secret_value()) < 16:
+        log.warning("VALLEY_API_KEY is short: create a longer one with `openssl rand -hex 24`")

@@ -1,4 +1,4 @@
-"""Which server a command talks to, and with which key: by option, by environment, else by the settings."""
+"""The server and the API key of a command: from --server, the environment or the settings."""
 
 from __future__ import annotations
 
@@ -11,30 +11,29 @@ from valleyscope.app.settings import BadSettings, Settings
 
 
 def add_server(parser: argparse.ArgumentParser) -> None:
-    """The option that says which server is meant."""
-    words = "address of the server (default: VALLEY_SERVER, else that of the settings)"
-    parser.add_argument("--server", metavar="URL", help=words)
+    text = "address of the server (default: VALLEY_SERVER, or the one in the settings)"
+    parser.add_argument("--server", metavar="URL", help=text)
 
 
 def connect(server: str | None) -> Client:
-    """A client of the server that is named (--server, VALLEY_SERVER), else of the one that the settings describe.
+    """A client of the server in --server, VALLEY_SERVER or the settings.
 
-    A key from a settings file goes to this machine's own server and to no other; one from the environment is for
-    whatever server is named beside it.
+    A key from a settings file is sent only to the server of these settings or this machine; a key from the environment
+    goes to any server.
     """
     named = server or os.environ.get("VALLEY_SERVER")
     if named and key_of_environment() is not None:
         return Client(named)
     settings = Settings.load()
     if not named and settings.port == 0:
-        raise BadSettings("setting port (VALLEY_PORT) = 0 does not say where the server listens: give --server")
+        raise BadSettings("the port of the server is unknown (VALLEY_PORT=0): pass --server")
     address = named or settings.address
-    ours = is_local(address) or _place(address) == _place(settings.address)
-    key = settings.api_key.get_secret_value() if ours and settings.api_key is not None else None
-    return Client(address, key, direct=ours)
+    own = is_local(address) or _host_and_port(address) == _host_and_port(settings.address)
+    key = settings.api_key.get_secret_value() if own and settings.api_key is not None else None
+    return Client(address, key, direct=own)
 
 
-def _place(address: str) -> tuple[str | None, int | None]:
+def _host_and_port(address: str) -> tuple[str | None, int | None]:
     found = urlsplit(address)
     try:
         return found.hostname, found.port

@@ -62,6 +62,8 @@ def serve(settings: Any) -> None:
 
     service = Service(settings)
     service.start()
+    table = service.checkpoint_table
+    calls: dict[str, Any] = {"add_checkpoint": table.add, "remove_checkpoint": table.remove}
     signal.signal(signal.SIGTERM, interrupt)
     print(json.dumps("ready"), flush=True)
     try:
@@ -72,7 +74,7 @@ def serve(settings: Any) -> None:
                     arguments["spec"] = Spec.model_validate(arguments["spec"])
                 if name == "add_checkpoint":
                     arguments["source"] = Path(arguments["source"])
-                answer: Any = getattr(service, name)(**arguments)
+                answer: Any = (calls.get(name) or getattr(service, name))(**arguments)
                 print(json.dumps({"answer": getattr(answer, "id", None)}), flush=True)
             except Exception as error:
                 print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)

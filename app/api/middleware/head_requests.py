@@ -1,4 +1,4 @@
-"""What HTTP asks of every path beyond its routes: HEAD wherever there is GET, and Allow with all methods there are."""
+"""HEAD for every GET route, and the Allow header of a path."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _METHODS: Final = ("DELETE", "GET", "PATCH", "POST", "PUT")
 
 
 class HeadMiddleware:
-    """Answers HEAD as GET is answered, without the body.
+    """Answers HEAD like GET, without the body.
 
-    What goes on making a body is cancelled at its first bytes, since a stream of events has no end.
+    The route is cancelled at the first bytes of its body, because an event stream does not end.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -25,22 +25,22 @@ class HeadMiddleware:
         if scope["type"] != "http" or scope["method"] != "HEAD":
             await self.app(scope, receive, send)
             return
-        got = {**scope, "method": "GET"}
-        with anyio.CancelScope() as answering:
+        get_scope = {**scope, "method": "GET"}
+        with anyio.CancelScope() as cancel_scope:
 
             async def send_head(message: Message) -> None:
                 if message["type"] == "http.response.start":
-                    scope["route"] = got.get("route")  # for whoever observes requests
+                    scope["route"] = get_scope.get("route")  # for the request log
                     await send(message)
-                elif message["type"] == "http.response.body" and not answering.cancel_called:
+                elif message["type"] == "http.response.body" and not cancel_scope.cancel_called:
                     await send({"type": "http.response.body"})
-                    answering.cancel()
+                    cancel_scope.cancel()
 
-            await self.app(got, receive, send_head)
+            await self.app(get_scope, receive, send_head)
 
 
 def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> str:
-    """The methods of a path, for Allow. A router names only those of the first route that has the path."""
+    """All methods of a path, for Allow. The router itself names only those of the first matching route."""
     known = list(routes)
     found = [
         method

@@ -1,4 +1,4 @@
-"""Watches every request: how long it took, what came of it, and whatever nobody else caught."""
+"""Logs and measures every request, and handles unexpected errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 
 class RequestLog:
-    """Logs requests, measures them, and turns unexpected errors into a problem with an id that is in the log."""
+    """Logs and measures requests. An unexpected error becomes a problem with the id of its log entry."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app = app
@@ -32,32 +32,30 @@ class RequestLog:
         started = time.perf_counter()
         status = 0
 
-        async def send_observed(message: Message) -> None:
+        async def send_measured(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                self._note(scope, status, time.perf_counter() - started)
+                self._record(scope, status, time.perf_counter() - started)
             await send(message)
 
         try:
-            await self.app(scope, receive, send_observed)
+            await self.app(scope, receive, send_measured)
         except Exception:
-            number = secrets.token_hex(8)
+            error_id = secrets.token_hex(8)
             log.exception(
                 "unexpected error",
-                extra={"error": number, "method": scope["method"], "path": scope["path"]},
+                extra={"error": error_id, "method": scope["method"], "path": scope["path"]},
             )
             if status:
-                raise  # too late for another answer
-            problem = Problem(
-                500, "unexpected", f"something unexpected happened; its id in the log is {number}", id=number
-            )
-            await problem.response(scope["path"])(scope, receive, send_observed)
+                raise  # the response has started
+            problem = Problem(500, "unexpected", f"unexpected error; see id {error_id} in the log", id=error_id)
+            await problem.response(scope["path"])(scope, receive, send_measured)
 
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+    def _record(self, scope: Scope, status: int, seconds: float) -> None:
         method = scope["method"] if scope["method"] in _METHODS else _OTHER
         self._metrics.requests.labels(method, _route(scope), str(status)).observe(seconds)
-        # The path alone: a query may hold what nobody should find in a log.
+        # Without the query, which may contain secrets.
         log.info(
             "%s %s %d",
             scope["method"],
@@ -74,7 +72,7 @@ class RequestLog:
 
 
 def _route(scope: Scope) -> str:
-    """The path of the route with its parameters left open: a metric must not have a series for each experiment."""
+    """The path template of the route, so that metrics have no series per experiment."""
     path = getattr(scope.get("route"), "path", None)
     if not isinstance(path, str):
         return _OTHER

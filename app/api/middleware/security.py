@@ -1,6 +1,6 @@
-"""What stands between a client and the routes: Host and Origin, the API key, the size of a body, and headers.
+"""Checks of Host, Origin, API key and body size, and security headers.
 
-All of it is plain ASGI middleware, so that it also guards what is no route: static files and unknown paths.
+Plain ASGI middleware, so that it also covers static files and unknown paths.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from valleyscope.app.settings import Settings
 log = logging.getLogger(__name__)
 
 KEY_HEADER: Final = "X-API-Key"
-GUARDED: Final = ("/api", "/metrics")
+PROTECTED: Final = ("/api", "/metrics")
 UPLOADS: Final = "/api/checkpoints"
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_WINDOW = 60.0
-_REMEMBERED = 10_000
+_WINDOW_SECONDS = 60.0
+_MAX_ADDRESSES = 10_000
 
 CONTENT_POLICY: Final = "; ".join(
     (
@@ -56,7 +56,7 @@ HEADERS: Final = {
 
 
 class SecurityHeaders:
-    """Puts the security headers on every response; what a route set itself stays."""
+    """Adds the security headers that a route has not set itself."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -79,7 +79,7 @@ class SecurityHeaders:
 
 
 class AccessControl:
-    """Refuses a wrong Host, a foreign Origin, and a missing or wrong key."""
+    """Rejects a wrong Host, a foreign Origin, and a missing or wrong key."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
@@ -103,26 +103,23 @@ class AccessControl:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if self._names is not None and _name(f"//{host}") not in self._names:
-            raise Problem(
-                421,
-                "wrong-host",
-                f"this server is not called {host[:200]!r}; call it by its address, or allow the name by VALLEY_HOSTS",
-            )
+            detail = f"host {host[:200]!r} is not allowed: use the address of the server, or add it to VALLEY_HOSTS"
+            raise Problem(421, "wrong-host", detail)
         if scope["method"] not in _SAFE_METHODS:
             self._check_origin(headers, host)
-        if self._key is not None and scope["path"].startswith(GUARDED):
+        if self._key is not None and scope["path"].startswith(PROTECTED):
             self._check_key(headers, scope)
 
     def _check_origin(self, headers: Headers, host: str) -> None:
-        """A page of another site must not make a visitor's browser change anything here."""
+        """Prevent pages of other sites from changing anything through the browser of a visitor."""
         origin = headers.get("origin")
         own = origin is None or origin.partition("//")[2] == host or _name(origin) in self._proxied
         if not own or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
-            message = "requests that change something must come from this server's own pages"
+            message = "requests that change data must come from the pages of this server"
             raise Problem(403, "foreign-origin", message)
 
     def _check_key(self, headers: Headers, scope: Scope) -> None:
-        """The right key opens whatever came before it: another client at the same address may have a wrong one."""
+        """The right key always works: another client at the same address may have sent wrong ones."""
         address = scope["client"][0] if scope.get("client") else "unknown"
         given = headers.get(KEY_HEADER)
         assert self._key is not None
@@ -130,60 +127,56 @@ class AccessControl:
             return
         wait = self._failures.wait(address)
         if given is not None and wait > 0:
-            raise Problem(
-                429,
-                "too-many-keys",
-                f"too many wrong keys from this address: wait {wait:.0f} s",
-                headers={"Retry-After": str(int(wait) + 1)},
-            )
+            detail = f"too many wrong keys from this address: wait {wait:.0f} s"
+            raise Problem(429, "too-many-keys", detail, headers={"Retry-After": str(int(wait) + 1)})
         if given is not None:
-            self._failures.note(address)
-            log.warning("a wrong key was sent", extra={"client": address})
+            self._failures.add(address)
+            log.warning("wrong API key", extra={"client": address})
         raise Problem(
             401,
             "key-required" if given is None else "wrong-key",
-            f"send the server's key in the header {KEY_HEADER}",
+            f"send the API key of the server in the header {KEY_HEADER}",
             headers={"WWW-Authenticate": f'ApiKey header="{KEY_HEADER}"'},
         )
 
 
 class FailedLogins:
-    """Counts wrong keys by address over the last minute."""
+    """Counts wrong keys per address in the last minute."""
 
     def __init__(self, allowed: int) -> None:
         self._allowed = allowed
         self._times: OrderedDict[str, deque[float]] = OrderedDict()
 
-    def note(self, address: str) -> None:
+    def add(self, address: str) -> None:
         times = self._times.setdefault(address, deque(maxlen=self._allowed))
         times.append(time.monotonic())
         self._times.move_to_end(address)
-        while len(self._times) > _REMEMBERED:
+        while len(self._times) > _MAX_ADDRESSES:
             self._times.popitem(last=False)
 
     def wait(self, address: str) -> float:
-        """Seconds until the address may try again; 0 if it may now."""
+        """Seconds until the address may try again."""
         times = self._times.get(address)
         if times is None or len(times) < self._allowed:
             return 0.0
-        return max(0.0, times[0] + _WINDOW - time.monotonic())
+        return max(0.0, times[0] + _WINDOW_SECONDS - time.monotonic())
 
 
 class BodyLimit:
-    """Refuses bodies beyond a limit, by their announced length or while they arrive; uploads have their own."""
+    """Rejects bodies above a limit, by Content-Length or while they arrive; uploads have their own limit."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
-        self._usual = settings.max_body
-        # A multipart body is a little longer than the file in it.
-        self._upload = settings.max_upload + settings.max_body
+        self._limit = settings.max_body
+        # A multipart body is slightly longer than its file.
+        self._upload_limit = settings.max_upload + settings.max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        limit = self._upload if scope["path"].rstrip("/") == UPLOADS else self._usual
-        problem = Problem(413, "too-large", f"the body may have {limit} bytes at most", limit=limit)
+        limit = self._upload_limit if scope["path"].rstrip("/") == UPLOADS else self._limit
+        problem = Problem(413, "too-large", f"the body is too large: at most {limit} bytes are allowed", limit=limit)
         announced = Headers(scope=scope).get("content-length", "0")
         if not announced.isdecimal() or int(announced) > limit:
             await problem.response(scope["path"])(scope, receive, send)
@@ -203,9 +196,9 @@ class BodyLimit:
 
 
 def _own_names(settings: Settings) -> frozenset[str] | None:
-    """Host names that this server answers to; None for any.
+    """Allowed host names; None for any.
 
-    A page that re-binds its name to 127.0.0.1 makes a browser send that name. Beyond loopback the key guards.
+    This stops DNS rebinding, where a page maps its own name to 127.0.0.1. Beyond loopback the key protects.
     """
     if not settings.loopback and not settings.hosts:
         return None

@@ -1,4 +1,4 @@
-"""/api/recipes, /api/models, /api/datasets: what a spec may name."""
+"""/api/recipes, /api/models, /api/datasets: what a spec can name."""
 
 from __future__ import annotations
 
@@ -15,25 +15,41 @@ from valleyscope.app.experiments.recipes import DEMO, describe_recipe, load_reci
 from valleyscope.training.models import describe_models
 from valleyscope.training.sources import SOURCES, data_root
 
-router = APIRouter(tags=["offerings"])
+_ADDED = "added by the operator of this server"
+
+router = APIRouter(tags=["catalog"])
 
 
 @router.get("/recipes", response_model=Recipes, responses=problems())
+@cache
 def recipes() -> Any:
-    """The specs that ship with the project: the demo, and the experiments of the paper with its errata applied."""
-    return _recipes()
+    """List the included specs: the demo, and the experiments of the paper with its errata applied."""
+    items = []
+    for name in recipe_names():
+        spec = load_recipe(name)
+        cost = estimate(spec)
+        items.append(
+            Recipe(
+                name=name,
+                description=describe_recipe(name),
+                spec=spec.to_json(),
+                gpu_hours=cost.gpu_hours,
+                core_hours=cost.core_hours,
+            )
+        )
+    return Recipes(demo=DEMO, items=items)
 
 
 @router.get("/models", response_model=Architectures, responses=problems())
 def models(app_state: State) -> Any:
-    """The networks that a spec may name, with their options."""
-    app_state.model_info_cache.prepare()  # whoever asks this will soon ask what one of them costs
+    """List the networks that a spec can name, with their options."""
+    app_state.model_info_cache.prepare()  # an estimate usually follows
     named = [
         Architecture(name=found.name, description=found.description, options=dict(found.options), needs=found.needs)
         for found in describe_models().values()
     ]
     own = [
-        Architecture(name=name, description="of this server's operator", options={}, needs="what its author says")
+        Architecture(name=name, description=_ADDED, options={}, needs="see its author")
         for name in app_state.settings.allowed_models
     ]
     return Architectures(items=named + own)
@@ -41,7 +57,7 @@ def models(app_state: State) -> Any:
 
 @router.get("/datasets", response_model=DataSources, responses=problems())
 def datasets(app_state: State) -> Any:
-    """The data sets that a spec may name, and whether they are on this server already."""
+    """List the data sets that a spec can name, and whether this server has them already."""
     root = data_root(app_state.settings.data)
     named = []
     for source in SOURCES.values():
@@ -57,34 +73,5 @@ def datasets(app_state: State) -> Any:
                 present=not (source.files and source.missing_files(root)),
             )
         )
-    own = [
-        DataSource(
-            name=name,
-            description="of this server's operator",
-            classes=None,
-            shape=None,
-            train=None,
-            test=None,
-            present=None,
-        )
-        for name in app_state.settings.allowed_datasets
-    ]
+    own = [DataSource(name=name, description=_ADDED) for name in app_state.settings.allowed_datasets]
     return DataSources(items=named + own)
-
-
-@cache
-def _recipes() -> Recipes:
-    items = []
-    for name in recipe_names():
-        spec = load_recipe(name)
-        cost = estimate(spec)
-        items.append(
-            Recipe(
-                name=name,
-                description=describe_recipe(name),
-                spec=spec.to_json(),
-                gpu_hours=cost.gpu_hours,
-                core_hours=cost.core_hours,
-            )
-        )
-    return Recipes(demo=DEMO, items=items)

@@ -1,4 +1,4 @@
-"""/api/checkpoints: networks that people trained elsewhere, to be compared here."""
+"""/api/checkpoints: upload weights that were trained elsewhere."""
 
 from __future__ import annotations
 
@@ -7,29 +7,28 @@ import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from valleyscope.app.api.dependencies import AppState, State
 from valleyscope.app.api.openapi import LOCATION, links, problems
-from valleyscope.app.api.problems import Problem, invalid
+from valleyscope.app.api.problems import Problem, field_problems, invalid_parameter
 from valleyscope.app.api.schemas import Checkpoint, Checkpoints, UploadQuery
-from valleyscope.app.api.upload_stream import refused, stream_upload
+from valleyscope.app.api.upload_stream import bad_checkpoint, stream_upload
 from valleyscope.app.storage.safetensors_check import UPLOAD_FOLDER, BadUpload, StreamedSafetensors
 
 router = APIRouter(tags=["checkpoints"])
 
 CheckpointId = Annotated[str, Path(max_length=64, description="id of the upload", examples=["019a8c3f2be5d0c1"])]
-_AT_ONCE = asyncio.Semaphore(4)
+_PARALLEL_UPLOADS = asyncio.Semaphore(4)
 
 _FORM_SCHEMA = {
     "type": "object",
     "required": ["file"],
     "properties": {
         "file": {"type": "string", "format": "binary", "description": "the safetensors file"},
-        "model": {"type": "string", "description": "as in the query"},
-        "dataset": {"type": "string", "description": "as in the query"},
-        "name": {"type": "string", "description": "as in the query"},
+        "model": {"type": "string", "description": "same as the query parameter"},
+        "dataset": {"type": "string", "description": "same as the query parameter"},
+        "name": {"type": "string", "description": "same as the query parameter"},
     },
 }
 
@@ -62,24 +61,24 @@ async def upload(
         Query(max_length=2000, description="name of the network, or JSON with its options", examples=["cnn"]),
     ] = None,
     dataset: Annotated[str | None, Query(max_length=400, description="data set", examples=["digits"])] = None,
-    name: Annotated[str | None, Query(max_length=120, description="what people call it")] = None,
+    name: Annotated[str | None, Query(max_length=120, description="display name")] = None,
 ) -> Any:
-    """Upload a network's weights as safetensors, to be used as `{"checkpoint": id}` in a spec.
+    """Upload the weights of a network as safetensors. Use them as `{"checkpoint": id}` in a spec.
 
-    Names and shapes must be those of the network, all values finite. Model and data set stand in the query or in
-    the form.
+    Names and shapes must match the network, and all values must be finite. Pass `model` and `dataset` in the query
+    or in the form.
     """
-    async with _AT_ONCE:
-        kept = await run_in_threadpool(app_state.service.checkpoints)
-        if len(kept) >= app_state.settings.max_uploads:
-            raise Problem(429, "too-many-uploads", f"{len(kept)} checkpoints are kept already: delete some first")
-        arriving = StreamedSafetensors(app_state.settings.home / UPLOAD_FOLDER, app_state.settings.max_upload)
+    async with _PARALLEL_UPLOADS:
+        stored = await run_in_threadpool(app_state.service.checkpoint_table.list)
+        if len(stored) >= app_state.settings.max_uploads:
+            raise Problem(429, "too-many-uploads", f"there are {len(stored)} checkpoints already: delete some first")
+        upload_file = StreamedSafetensors(app_state.settings.home / UPLOAD_FOLDER, app_state.settings.max_upload)
         try:
-            fields = await stream_upload(request, arriving)
+            fields = await stream_upload(request, upload_file)
             given = {"model": model, "dataset": dataset, "name": name} | fields
-            row = await run_in_threadpool(_accept, app_state, arriving, given)
+            row = await run_in_threadpool(_add_checkpoint, app_state, upload_file, given)
         finally:
-            await run_in_threadpool(arriving.discard)
+            await run_in_threadpool(upload_file.discard)
     response.headers["Location"] = f"/api/checkpoints/{row.id}"
     return row
 
@@ -87,51 +86,46 @@ async def upload(
 @router.get("/checkpoints", response_model=Checkpoints, responses=problems())
 def list_checkpoints(app_state: State) -> Any:
     """List uploaded checkpoints, newest first."""
-    return Checkpoints(items=[Checkpoint.model_validate(row) for row in app_state.service.checkpoints()])
+    return Checkpoints(items=[Checkpoint.model_validate(row) for row in app_state.service.checkpoint_table.list()])
 
 
 @router.get("/checkpoints/{id}", response_model=Checkpoint, responses=problems(404))
 def read_checkpoint(id: CheckpointId, app_state: State) -> Any:
-    """Read what is known of an uploaded checkpoint."""
-    return app_state.service.checkpoint(id)
+    """Read the description of an uploaded checkpoint."""
+    return app_state.service.checkpoint_table.get(id)
 
 
 @router.delete("/checkpoints/{id}", status_code=204, responses=problems(404, 409))
 def delete_checkpoint(id: CheckpointId, app_state: State) -> None:
-    """Delete an uploaded checkpoint; experiments that used it keep their copy."""
-    app_state.service.remove_checkpoint(id)
+    """Delete an uploaded checkpoint. Experiments that used it keep their copy."""
+    app_state.service.checkpoint_table.remove(id)
 
 
-def _accept(app_state: AppState, arriving: StreamedSafetensors, given: dict[str, str | None]) -> Any:
-    described = _described(given)
+def _add_checkpoint(app_state: AppState, upload_file: StreamedSafetensors, given: dict[str, str | None]) -> Any:
+    description = _description(given)
+    with field_problems():
+        model_info = app_state.submission_limits.check_source(description.dataset, description.model)
     try:
-        model_info = app_state.submission_limits.check_source(described.dataset, described.model)
-    except ValidationError as error:
-        raise invalid(error.errors(include_url=False)) from error
-    try:
-        arriving.finish(model_info)
+        upload_file.finish(model_info)
     except BadUpload as error:
-        raise refused(error) from error
-    return app_state.service.add_checkpoint(
-        arriving.path,
-        name=described.name,
-        model=described.model.model_dump(),
-        dataset=described.dataset,
-        sha256=arriving.sha256,
+        raise bad_checkpoint(error) from error
+    return app_state.service.checkpoint_table.add(
+        upload_file.path,
+        name=description.name,
+        model=description.model.model_dump(),
+        dataset=description.dataset,
+        sha256=upload_file.sha256,
     )
 
 
-def _described(given: dict[str, str | None]) -> UploadQuery:
+def _description(given: dict[str, str | None]) -> UploadQuery:
     values: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     model = values.get("model")
     if isinstance(model, str):
         try:
             values["model"] = json.loads(model) if model.lstrip().startswith("{") else {"name": model}
         except (ValueError, RecursionError) as error:
-            message = f"is neither the name of a network nor JSON: {str(error)[:100]}"
-            found = {"loc": ("query", "model"), "type": "json", "msg": message, "input": model}
-            raise invalid([found]) from error
-    try:
+            message = f"is neither the name of a network nor valid JSON: {str(error)[:100]}"
+            raise invalid_parameter("query", "model", message, model) from error
+    with field_problems():
         return UploadQuery.model_validate(values)
-    except ValidationError as error:
-        raise invalid(error.errors(include_url=False)) from error

@@ -1,4 +1,4 @@
-"""/api/experiments/{id}/contents: what of an experiment is computed so far, and what its numbers depend on."""
+"""/api/experiments/{id}/contents: which results exist, and what they depend on."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from valleyscope.app.api.dependencies import State
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
 from valleyscope.app.api.parameters import ExperimentId
 from valleyscope.app.api.schemas import Identifier, ResponseModel
-from valleyscope.app.api.service import Hands, Warnings
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE
+from valleyscope.app.jobs.contributions import contributions_of
+from valleyscope.app.storage.event_table import warnings_of
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import PlaneRecord
 
@@ -23,7 +24,7 @@ router = APIRouter(tags=["results"])
 
 
 class PlaneContents(ResponseModel):
-    """How far a surface is."""
+    """How much of a surface is computed."""
 
     rows: int
     columns: int
@@ -32,37 +33,35 @@ class PlaneContents(ResponseModel):
 
 
 class Contribution(ResponseModel):
-    """A worker that took part."""
+    """What a worker computed."""
 
     worker: str = Field(description="host and device")
-    tasks: int = Field(description="tasks that it completed")
-    seconds: float = Field(description="time that they took")
+    tasks: int = Field(description="completed tasks")
+    seconds: float = Field(description="time they took")
 
 
 class ContentsWarning(ResponseModel):
-    """Something that people should know before they trust the numbers."""
+    """Something to know before you trust the numbers."""
 
-    minimum: str | None = Field(description="the minimum that it is about, if it is about one")
+    minimum: str | None = Field(description="the minimum it concerns, if any")
     message: str
 
 
 class Contents(ResponseModel):
-    """The names of what is there, and the provenance. An experiment that has not begun has none of it."""
+    """Names of the results, and their provenance; empty before the experiment starts."""
 
     experiment: Identifier
-    minima: list[str] = Field(description="those that are trained")
-    curves: list[str] = Field(description="those that are fitted and measured")
-    lines: list[str] = Field(description="those that are measured")
-    planes: dict[str, PlaneContents] = Field(description="those that have a frame, however little of it is computed")
-    verdict: bool = Field(description="whether there is one")
+    minima: list[str] = Field(description="trained minima")
+    curves: list[str] = Field(description="fitted and measured curves")
+    lines: list[str] = Field(description="measured lines")
+    planes: dict[str, PlaneContents] = Field(description="planes with axes, even if no point is computed yet")
+    verdict: bool = Field(description="whether the verdict exists")
     provenance: dict[str, Any] = Field(
-        description="what the numbers depend on besides the spec: fingerprint of the data, seeds, versions of the "
-        "libraries, BatchNorm mode, samples, machine"
+        description="what the numbers depend on besides the spec: data fingerprint, seeds, library versions, "
+        "BatchNorm mode, samples, machine"
     )
-    workers: list[Contribution] = Field(description="who computed it")
-    warnings: list[ContentsWarning] = Field(
-        description="what was noticed on the way, such as a threshold that prunes nothing"
-    )
+    workers: list[Contribution] = Field(description="workers that took part")
+    warnings: list[ContentsWarning] = Field(description="such as a threshold that prunes nothing")
 
 
 _EXAMPLE = {
@@ -92,25 +91,26 @@ _EXAMPLE = {
     responses={200: {"content": {"application/json": {"example": _EXAMPLE}}}, **NOT_MODIFIED, **problems(404)},
 )
 def contents(id: ExperimentId, request: Request, app_state: State) -> Response:
-    """What is computed so far, by whom, and what it depends on.
+    """List the results so far, the workers that computed them, and what they depend on.
 
-    Whoever watches asks this first, and then only for what is there. Before there is a landscape it is empty.
+    Ask this first, then only for results that exist.
     """
-    row = app_state.service.get(id)
-    contributions, warnings = app_state.service.contributions(id), app_state.service.warnings(id)
-    if app_state.snapshots.tag(app_state.service.located(row, LANDSCAPE).parent) is None:
-        nothing = Landscape(row.name, provenance={})
-        return Response(encoded(_contents(id, nothing, contributions, warnings)), media_type="application/json")
-    return cached_response(
-        request,
-        app_state,
-        row,
-        ("contents", contributions, warnings),
-        lambda landscape: encoded(_contents(id, landscape, contributions, warnings)),
-    )
+    row = app_state.service.experiment_table.get(id)
+    with app_state.service.database.read() as connection:
+        workers = [Contribution.model_validate(row) for row in contributions_of(connection, id)]
+        warnings = [ContentsWarning.model_validate(row) for row in warnings_of(connection, id)]
+
+    def make(landscape: Landscape) -> bytes:
+        return encoded(_contents(id, landscape, workers, warnings))
+
+    if app_state.landscape_cache.tag(app_state.service.located(row, LANDSCAPE).parent) is None:
+        return Response(make(Landscape(row.name, provenance={})), media_type="application/json")
+    return cached_response(request, app_state, row, ("contents", workers, warnings), make)
 
 
-def _contents(id: str, landscape: Landscape, contributions: Hands, warnings: Warnings) -> dict[str, Any]:
+def _contents(
+    id: str, landscape: Landscape, workers: list[Contribution], warnings: list[ContentsWarning]
+) -> dict[str, Any]:
     return Contents(
         experiment=id,
         minima=list(landscape.minima),
@@ -119,8 +119,8 @@ def _contents(id: str, landscape: Landscape, contributions: Hands, warnings: War
         planes={name: _plane(plane) for name, plane in landscape.planes.items()},
         verdict=landscape.verdict is not None,
         provenance=jsonable(landscape.provenance),
-        workers=[Contribution.model_validate(hand) for hand in contributions],
-        warnings=[ContentsWarning.model_validate(warned) for warned in warnings],
+        workers=workers,
+        warnings=warnings,
     ).model_dump()
 
 

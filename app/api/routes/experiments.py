@@ -1,4 +1,4 @@
-"""/api/experiments: submit, list, read, cancel, retry and delete experiments, and ask what one would cost."""
+"""/api/experiments: submit, list, read, cancel, retry and delete; /api/estimate: the cost before submitting."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Header, Query, Response
-from pydantic import ValidationError
 
 from valleyscope.app.api.dependencies import AppState, State
 from valleyscope.app.api.openapi import LOCATION, links, problems
 from valleyscope.app.api.parameters import ExperimentId, JsonBody
-from valleyscope.app.api.problems import Problem, invalid
+from valleyscope.app.api.problems import Problem, field_problems, invalid_parameter
 from valleyscope.app.api.schemas import Cost, Experiment, ExperimentPage
 from valleyscope.app.api.serializers import detail, summary
-from valleyscope.app.api.submissions import Submitted, admitted, spec_of
+from valleyscope.app.api.submissions import Submitted, check_limits, spec_of
 from valleyscope.app.storage.experiment_table import ACTIVE, BadCursor, ExperimentState, KeyReused
 
 router = APIRouter(tags=["experiments"])
@@ -31,7 +30,7 @@ IdempotencyKey = Annotated[
         min_length=1,
         max_length=200,
         pattern=r"^[\x21-\x7e]+$",
-        description="the same key with the same spec gives the same experiment, however often it is sent",
+        description="repeated requests with the same key and spec return the same experiment",
     ),
 ]
 
@@ -44,67 +43,62 @@ IdempotencyKey = Annotated[
     responses={202: {"headers": LOCATION, "links": links(*_NEXT)}, **problems(415)},
 )
 def submit(submission: Submitted, response: Response, app_state: State, idempotency_key: IdempotencyKey = None) -> Any:
-    """Submit an experiment: a spec, or a recipe with overrides.
-
-    It is in the queue, and will be run, when the answer arrives.
-    """
+    """Submit an experiment: a spec, or a recipe with overrides. It is queued when you get the response."""
     spec = spec_of(submission)
-    admitted(app_state, spec, force=submission.force)
+    check_limits(app_state, spec, force=submission.force)
     try:
         known = None if idempotency_key is None else app_state.service.submitted(idempotency_key, spec)
         if known is None:
-            _make_room(app_state)
+            _check_capacity(app_state)
         row = known or app_state.service.submit(spec, key=idempotency_key, priority=submission.priority)
     except KeyReused as error:
-        found = [{"loc": ("header", "Idempotency-Key"), "type": "reused", "msg": str(error), "input": idempotency_key}]
-        raise invalid(found) from error
+        raise invalid_parameter("header", "Idempotency-Key", str(error), idempotency_key) from error
     response.headers["Location"] = f"/api/experiments/{row.id}"
     return detail(row)
 
 
-def _make_room(app_state: AppState) -> None:
-    """Refuse where too many experiments wait or run, or their files could not be written."""
+def _check_capacity(app_state: AppState) -> None:
+    """Refuse new work if the home cannot be written or too many experiments are active."""
     app_state.readiness.require_home()
-    states = app_state.service.count()
-    active = sum(states[state] for state in ACTIVE)
-    if active >= app_state.settings.max_queue:
-        raise Problem(
-            429,
-            "queue-full",
-            f"{active} experiments wait or run, the limit here is {app_state.settings.max_queue}: try again later",
-            headers={"Retry-After": "60"},
-        )
+    states = app_state.service.experiment_table.count()
+    active, limit = sum(states[state] for state in ACTIVE), app_state.settings.max_queue
+    if active >= limit:
+        detail = f"{active} experiments are queued or running, the limit is {limit}: try again later"
+        raise Problem(429, "queue-full", detail, headers={"Retry-After": "60"})
 
 
 @router.get(
     "/experiments",
     response_model=ExperimentPage,
     responses={
-        200: {"headers": {"Link": {"schema": {"type": "string"}, "description": "the next page"}}},
+        200: {"headers": {"Link": {"schema": {"type": "string"}, "description": "next page"}}},
         **problems(),
     },
 )
 def list_experiments(
     app_state: State,
     state: Annotated[ExperimentState | None, Query(description="only those in this state")] = None,
-    status: Annotated[ExperimentState | None, Query(description="another name of `state`")] = None,
+    status: Annotated[ExperimentState | None, Query(description="alias of `state`")] = None,
     search: Annotated[
-        str | None, Query(max_length=120, pattern=r"^[^\x00-\x1f]*$", description="part of a name", examples=["digits"])
+        str | None,
+        Query(max_length=120, pattern=r"^[^\x00-\x1f]*$", description="in the name", examples=["digits"]),
     ] = None,
-    cursor: Annotated[str | None, Query(max_length=100, description="`next` of the page before")] = None,
-    limit: Annotated[int, Query(ge=1, le=200, description="most experiments on a page")] = 50,
+    cursor: Annotated[str | None, Query(max_length=100, description="`next` from the previous page")] = None,
+    limit: Annotated[int, Query(ge=1, le=200, description="experiments per page")] = 50,
 ) -> Any:
     """List experiments, newest first."""
     if None not in (state, status) and state != status:
-        message = f"is another name of state, which is {state!r} here: give one of them"
-        raise invalid([{"loc": ("query", "status"), "type": "status", "msg": message, "input": status}])
+        message = f"is an alias of state, which is {state!r}: pass only one of them"
+        raise invalid_parameter("query", "status", message, status)
     try:
-        page = app_state.service.list(state=state or status, search=search or None, after=cursor, limit=limit)
+        page = app_state.service.experiment_table.list(
+            state=state or status, search=search or None, after=cursor, limit=limit
+        )
     except BadCursor as error:
-        message = "is no cursor of this server: use `next` of the page before"
-        raise invalid([{"loc": ("query", "cursor"), "type": "cursor", "msg": message, "input": cursor}]) from error
+        message = "is not a valid cursor: pass `next` from the previous page"
+        raise invalid_parameter("query", "cursor", message, cursor) from error
     found = ExperimentPage(items=[summary(row) for row in page.items], next=page.after)
-    # As bytes, since FastAPI would validate every row once more.
+    # As bytes: FastAPI would validate every row again.
     response = Response(found.model_dump_json(), media_type="application/json")
     if page.after is not None:
         asked = {"state": state, "status": status, "search": search, "limit": limit, "cursor": page.after}
@@ -115,37 +109,33 @@ def list_experiments(
 
 @router.get("/experiments/{id}", response_model=Experiment, responses=problems(404))
 def read(id: ExperimentId, app_state: State) -> Any:
-    """Read an experiment: its state, progress, verdict and spec."""
-    return detail(app_state.service.get(id))
+    """Read the state, progress, verdict and spec of an experiment."""
+    return detail(app_state.service.experiment_table.get(id))
 
 
 @router.delete("/experiments/{id}", status_code=204, responses=problems(404, 409))
 def delete(id: ExperimentId, app_state: State) -> None:
-    """Delete an experiment that is not running, with all its files."""
+    """Delete an experiment and its files. Cancel it first if it is queued or running."""
     app_state.service.delete(id)
 
 
 @router.post("/experiments/{id}/cancel", status_code=202, response_model=Experiment, responses=problems(404, 409))
 def cancel(id: ExperimentId, app_state: State) -> Any:
-    """Cancel an experiment that is queued or running; what is computed stays."""
-    app_state.service.cancel(id)
-    return detail(app_state.service.get(id))
+    """Cancel a queued or running experiment. Its results so far stay."""
+    return detail(app_state.service.cancel(id))
 
 
 @router.post("/experiments/{id}/retry", status_code=202, response_model=Experiment, responses=problems(404, 409))
 def retry(id: ExperimentId, app_state: State) -> Any:
-    """Run an experiment that failed, was cancelled or lost files on from where it stopped."""
-    if app_state.service.get(id).state not in ACTIVE:
-        _make_room(app_state)
-    app_state.service.retry(id)
-    return detail(app_state.service.get(id))
+    """Continue an experiment that failed, was cancelled or lost files."""
+    if app_state.service.experiment_table.get(id).state not in ACTIVE:
+        _check_capacity(app_state)
+    return detail(app_state.service.retry(id))
 
 
 @router.post("/estimate", response_model=Cost, dependencies=[JsonBody], responses=problems(415))
 def estimate(submission: Submitted, app_state: State) -> Any:
-    """Tell what an experiment would cost, and what its thresholds would reach; nothing is submitted."""
+    """Estimate the cost of an experiment and the reach of its thresholds. Nothing is submitted."""
     spec = spec_of(submission)
-    try:
+    with field_problems(spec.to_json()):
         return Cost.of(app_state.submission_limits.estimate(spec), app_state.settings.max_gpu_hours)
-    except ValidationError as error:
-        raise invalid(error.errors(include_url=False), spec.to_json()) from error

@@ -1,10 +1,15 @@
-"""/api/experiments/{id}/files: what an experiment leaves, to be downloaded; parts of a file by Range."""
+"""/api/experiments/{id}/files: list and download the files of an experiment, whole or in part (Range).
+
+Starlette's FileResponse is not used: it opens the file by name after it has sent size and ETag, and running experiments
+replace their files. It also answers 400 to a Range that RFC 9110 lets a server ignore.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Annotated, Any, Final
 
@@ -37,27 +42,27 @@ _TYPES = {
 }
 _CHUNK = 256 * 1024
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
-_KEPT = re.compile(rf"/api/experiments/[^/]+/files/(?!{re.escape(SURFACE)}$)")
+_STORED_FILE = re.compile(rf"/api/experiments/[^/]+/files/(?!{re.escape(SURFACE)}$)")
 _BYTES: Final[dict[str, Any]] = {
     kind.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}} for kind in _TYPES.values()
 }
 
 
 class Compression(GZipMiddleware):
-    """Leaves files as they are on the disk: a compressed one would be other bytes under the same ETag and Range."""
+    """Does not compress stored files: ETag and Range refer to the bytes on the disk."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and _KEPT.match(scope["path"]):
+        if scope["type"] == "http" and _STORED_FILE.match(scope["path"]):
             await self.app(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 
 
 class File(ResponseModel):
-    """A file that can be downloaded."""
+    """A file to download."""
 
     name: str
-    size: int | None = Field(description="bytes; null for one that is made when it is asked for")
+    size: int | None = Field(description="bytes; null for surface.csv, which is made on request")
     link: str
 
 
@@ -67,8 +72,8 @@ class Files(ResponseModel):
 
 @router.get("/experiments/{id}/files", response_model=Files, responses=problems(404))
 def list_files(id: ExperimentId, app_state: State) -> Files:
-    """The files that are there so far."""
-    row = app_state.service.get(id)
+    """List the files that exist so far."""
+    row = app_state.service.experiment_table.get(id)
     present = app_state.service.files(row)
     found = []
     for name in _names(row):
@@ -82,33 +87,22 @@ def list_files(id: ExperimentId, app_state: State) -> Files:
     "/experiments/{id}/files/{name}",
     response_class=Response,
     responses={
-        200: {
-            "description": "The file",
-            "content": {**_BYTES, "application/json": {"schema": {"type": "object"}}},
-        },
-        206: {
-            "description": "The part of the file that Range asks for",
-            "content": _BYTES,
-        },
+        200: {"description": "The file", "content": {**_BYTES, "application/json": {"schema": {"type": "object"}}}},
+        206: {"description": "The requested part of the file", "content": _BYTES},
         **NOT_MODIFIED,
         **problems(404, 416),
     },
 )
 async def download(
     id: ExperimentId,
-    name: Annotated[
-        str,
-        PathParameter(
-            max_length=100, description="landscape.h5, report.html, <minimum>.safetensors, ...", examples=[LANDSCAPE]
-        ),
-    ],
+    name: Annotated[str, PathParameter(max_length=100, description="name of the file", examples=[LANDSCAPE])],
     request: Request,
     app_state: State,
 ) -> Response:
-    """Download landscape.h5, a minimum as safetensors, report.html, surface.csv, spec.json or verdict.json."""
-    row = await run_in_threadpool(app_state.service.get, id)
+    """Download landscape.h5, <minimum>.safetensors, report.html, surface.csv, spec.json or verdict.json."""
+    row = await run_in_threadpool(app_state.service.experiment_table.get, id)
     if name not in _names(row):
-        raise Problem(404, "unknown-file", f"there is no file {name[:100]!r}: choose from {', '.join(_names(row))}")
+        raise Problem(404, "unknown-file", f"file {name[:100]!r} does not exist: use one of {', '.join(_names(row))}")
     if name == SURFACE:
         return await run_in_threadpool(_surface, app_state, row)
     path = await run_in_threadpool(app_state.service.located, row, name)
@@ -116,12 +110,12 @@ async def download(
 
 
 def _names(row: ExperimentRow) -> list[str]:
-    """The files that an experiment may have. Names come from here, never from a client."""
+    """The files that an experiment can have; clients can name no others."""
     return [LANDSCAPE, REPORT, SURFACE, SPEC, VERDICT, *(f"{minimum}.safetensors" for minimum in row.spec["minima"])]
 
 
 def _surface(app_state: AppState, row: ExperimentRow) -> Response:
-    from valleyscope.landscape.export.csv_tables import surface_chunks  # its package loads plotly, which takes long
+    from valleyscope.landscape.export.csv_tables import surface_chunks  # slow: loads plotly
 
     landscape = open_snapshot(app_state, row).landscape
     return StreamingResponse(
@@ -130,31 +124,25 @@ def _surface(app_state: AppState, row: ExperimentRow) -> Response:
 
 
 def _file(path: Path, row: ExperimentRow, request: Request) -> Response:
-    """Send a file through a descriptor that stays at this state of it, also when it is replaced meanwhile."""
+    """Send a file through one descriptor, so that replacing the file does not mix two versions."""
     try:
         file = path.open("rb")
     except FileNotFoundError:
-        raise not_available(f"there is no {path.name}", row, of_two=path.name == VERDICT) from None
-    state = os.fstat(file.fileno())
-    etag = f'"{state.st_mtime_ns:x}-{state.st_ino:x}-{state.st_size:x}"'
-    headers = {"ETag": etag, "Accept-Ranges": "bytes", **_disposition(row, path.name)}
-    if etag in request.headers.get("if-none-match", ""):
-        file.close()
-        return Response(status_code=304, headers={"ETag": etag})
-    try:
-        span = _span(request, state.st_size, etag)
-    except Problem:
-        file.close()
-        raise
-    status = 200
-    if span is None:
-        start, end = 0, state.st_size
-    else:
-        start, end = span
-        status = 206
-        headers["Content-Range"] = f"bytes {start}-{end - 1}/{state.st_size}"
-    headers["Content-Length"] = str(end - start)
-    return StreamingResponse(_read(file, start, end), status, headers, _TYPES[path.suffix])
+        raise not_available(f"{path.name} does not exist", row, of_two=path.name == VERDICT) from None
+    with ExitStack() as on_error:
+        on_error.callback(file.close)
+        state = os.fstat(file.fileno())
+        etag = f'"{state.st_mtime_ns:x}-{state.st_ino:x}-{state.st_size:x}"'
+        if etag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers={"ETag": etag})
+        part = _requested_range(request, state.st_size, etag)
+        start, end = part or (0, state.st_size)
+        headers = {"ETag": etag, "Accept-Ranges": "bytes", "Content-Length": str(end - start)}
+        if part is not None:
+            headers["Content-Range"] = f"bytes {start}-{end - 1}/{state.st_size}"
+        on_error.pop_all()
+    headers |= _disposition(row, path.name)
+    return StreamingResponse(_read(file, start, end), 206 if part else 200, headers, _TYPES[path.suffix])
 
 
 async def _read(file: IO[bytes], start: int, end: int) -> AsyncIterator[bytes]:
@@ -172,33 +160,26 @@ async def _read(file: IO[bytes], start: int, end: int) -> AsyncIterator[bytes]:
         file.close()
 
 
-def _span(request: Request, size: int, etag: str) -> tuple[int, int] | None:
-    """First and last-but-one byte that are asked for; None for the whole file.
+def _requested_range(request: Request, size: int, etag: str) -> tuple[int, int] | None:
+    """Start and end of the requested part; None for the whole file.
 
-    A header that is not understood, or asks for several parts, is left aside, as RFC 9110 allows.
+    An invalid Range, or one with several parts, is ignored, as RFC 9110 allows.
     """
-    asked = request.headers.get("range", "")
-    condition = request.headers.get("if-range")
-    found = _RANGE.fullmatch(asked.strip())
-    if found is None or found.groups() == ("", "") or (condition is not None and condition != etag):
+    requested = request.headers.get("range", "")
+    found = _RANGE.fullmatch(requested.strip())
+    if found is None or found.groups() == ("", "") or request.headers.get("if-range", etag) != etag:
         return None
     first, last = found.groups()
-    if first == "":
-        start, end = max(0, size - int(last)), size
-    else:
-        start, end = int(first), min(size, int(last) + 1 if last else size)
-    if start >= size or start >= end:
-        if first and last and int(last) < int(first):
-            return None
-        raise Problem(
-            416,
-            "no-such-bytes",
-            f"the file has {size} bytes, not {asked!r}",
-            headers={"Content-Range": f"bytes */{size}"},
-        )
+    if first and last and int(last) < int(first):
+        return None
+    start = int(first) if first else max(0, size - int(last))
+    end = min(size, int(last) + 1) if first and last else size
+    if start >= end:
+        detail = f"range {requested!r} is outside of the file, which has {size} bytes"
+        raise Problem(416, "no-such-bytes", detail, headers={"Content-Range": f"bytes */{size}"})
     return start, end
 
 
 def _disposition(row: ExperimentRow, name: str) -> dict[str, str]:
-    """Always a download: a report of somebody's must not run as a page of this server."""
+    """Always a download: the browser must not open a report as a page of this server."""
     return {"Content-Disposition": f'attachment; filename="{row.id}-{name}"'}

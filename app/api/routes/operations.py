@@ -1,4 +1,4 @@
-"""Workers, queue, health, readiness and metrics: what an operator asks."""
+"""/api/workers, /api/queue, /healthz, /readyz and /metrics."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ root_router = APIRouter(tags=["operations"])
 
 @router.get("/workers", response_model=Workers, responses=problems())
 def workers(app_state: State) -> Any:
-    """Who is alive, on which device, doing what, since when."""
+    """List the running workers: device, state and current task."""
     return Workers(items=[Worker.model_validate(row) for row in app_state.service.workers()])
 
 
 @router.get("/queue", response_model=Queue, responses=problems())
 def queue(app_state: State) -> Any:
-    """Tasks that wait, in the order in which workers take them."""
-    return Queue(items=[QueuedTask.model_validate(row) for row in app_state.service.queue()])
+    """List the waiting tasks in the order in which workers take them."""
+    return Queue(items=[QueuedTask.model_validate(row) for row in app_state.service.task_table.queue()])
 
 
 @root_router.get("/healthz", response_model=Health, responses=problems())
 async def healthz() -> Any:
-    """Whether the process answers."""
+    """Answer 200 while the process runs."""
     return Health(status="ok")
 
 
 @root_router.get("/readyz", response_model=Ready, responses=problems())
 def readyz(app_state: State) -> Any:
-    """Whether the service can take work: database and store answer, the home is its own and can be written."""
+    """Answer 200 if the database and the store are reachable and the home can be written, otherwise 503."""
     checks = app_state.readiness.checks()
     failed = {name: found for name, found in checks.items() if found != "ok"}
     if failed:
@@ -55,5 +55,5 @@ def readyz(app_state: State) -> Any:
     },
 )
 def metrics(app_state: State) -> Response:
-    """Readiness, queue, workers, tasks, grid points and latencies, in the text format of Prometheus."""
+    """Metrics of readiness, queue, workers, tasks, grid points and latencies in the Prometheus text format."""
     return Response(app_state.metrics.exposition(), headers={"Content-Type": CONTENT_TYPE})

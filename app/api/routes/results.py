@@ -26,20 +26,16 @@ router = APIRouter(tags=["results"])
 
 _BINARY = "application/octet-stream"
 PlaneName = Annotated[
-    str | None, Query(max_length=64, description="name of a plane; by default the first", examples=["valley"])
+    str | None, Query(max_length=64, description="name of a plane; the default is the first", examples=["valley"])
 ]
-Split = Annotated[Literal["train", "test"], Query(description="data that it was evaluated on")]
+Split = Annotated[Literal["train", "test"], Query(description="data of the evaluation")]
 Value = Annotated[Literal["loss", "error"], Query(description="loss in nats, or error as a share")]
 
 
-@router.get(
-    "/experiments/{id}/minima",
-    response_model=Minima,
-    responses={**NOT_MODIFIED, **problems(404)},
-)
+@router.get("/experiments/{id}/minima", response_model=Minima, responses={**NOT_MODIFIED, **problems(404)})
 def minima(id: ExperimentId, request: Request, app_state: State) -> Response:
-    """The minima that are trained: metrics of each epoch, and the sparsity of each layer."""
-    row = app_state.service.get(id)
+    """Read the trained minima: metrics of each epoch and sparsity of each layer."""
+    row = app_state.service.experiment_table.get(id)
     return cached_response(request, app_state, row, ("minima",), lambda landscape: encoded(_minima(id, landscape)))
 
 
@@ -49,8 +45,8 @@ def minima(id: ExperimentId, request: Request, app_state: State) -> Response:
     responses={
         200: {
             "content": {_BINARY: {"schema": {"type": "string", "format": "binary"}}},
-            "description": "JSON with base64 arrays; or bytes, little-endian: two uint32 with the numbers of rows and "
-            "columns, float64 x, y and values, row by row, and one byte a point that is 1 where it is computed",
+            "description": "JSON with base64 arrays; or little-endian bytes: numbers of rows and columns as uint32, x, "
+            "y and the values row by row as float64, and one byte per point that is 1 if it is computed",
         },
         **NOT_MODIFIED,
         **problems(404, 406),
@@ -64,16 +60,16 @@ def surface(
     split: Split = "train",
     value: Value = "loss",
 ) -> Response:
-    """The values on a plane, as far as they are computed; a row is one value of y.
+    """Read the computed values on a plane; a row has one value of y.
 
-    `Accept: application/octet-stream` gives the same as raw bytes.
+    Send `Accept: application/octet-stream` to get raw bytes.
     """
-    row = app_state.service.get(id)
+    row = app_state.service.experiment_table.get(id)
     binary = _wants_binary(request)
 
     def make(landscape: Landscape) -> bytes:
         record = find_plane(landscape, row, plane)
-        values = _grid(record, split, value)
+        values = find_grid(record, split, value)
         return _surface_bytes(record, values) if binary else encoded(_surface(id, record, values, split, value))
 
     media_type = _BINARY if binary else "application/json"
@@ -82,8 +78,8 @@ def surface(
 
 @router.get("/experiments/{id}/profile", response_model=Profile, responses={**NOT_MODIFIED, **problems(404)})
 def profile(id: ExperimentId, request: Request, app_state: State) -> Response:
-    """Loss and error along the fitted curves and along the straight lines between minima."""
-    row = app_state.service.get(id)
+    """Read loss and error along the fitted curves and along the straight lines between minima."""
+    row = app_state.service.experiment_table.get(id)
 
     def make(landscape: Landscape) -> bytes:
         return encoded(
@@ -99,34 +95,34 @@ def profile(id: ExperimentId, request: Request, app_state: State) -> Response:
 
 @router.get("/experiments/{id}/verdict", response_model=Verdict, responses={**NOT_MODIFIED, **problems(404)})
 def verdict(id: ExperimentId, request: Request, app_state: State) -> Response:
-    """What the numbers say: one basin, joined by a curve only, separate, or undecided."""
-    row = app_state.service.get(id)
+    """Read the verdict: one basin, joined by a curve only, separate, or undecided."""
+    row = app_state.service.experiment_table.get(id)
 
     def make(landscape: Landscape) -> bytes:
         if landscape.verdict is None:
-            raise not_available("it has no verdict", row, of_two=True)
+            raise not_available("there is no verdict", row, of_two=True)
         return encoded(jsonable(landscape.verdict))
 
     return cached_response(request, app_state, row, ("verdict",), make)
 
 
 def find_plane(landscape: Landscape, row: ExperimentRow, name: str | None) -> PlaneRecord:
-    """A plane of a landscape by name, or the first of the spec; a problem where it is unknown or not there."""
+    """A plane by name, or the first of the spec; raises a problem if it is unknown or not computed."""
     planned = planes_of(row)
     if name is None and planned:
         name = planned[0]
     if name not in planned:
-        known = f"it has {', '.join(planned)}" if planned else "it has none"
-        raise Problem(404, "unknown-plane", f"the experiment has no plane {name!r}: {known}")
+        known = f"use one of {', '.join(planned)}" if planned else "the experiment has none"
+        raise Problem(404, "unknown-plane", f"plane {name!r} does not exist: {known}")
     if name not in landscape.planes:
         raise not_available(f"plane {name!r} is not computed", row)
     return landscape.planes[name]
 
 
-def _grid(plane: PlaneRecord, split: str, value: str) -> Floats:
+def find_grid(plane: PlaneRecord, split: str, value: str) -> Floats:
     if split not in plane.splits:
         has = ", ".join(plane.splits)
-        raise Problem(404, "unknown-split", f"plane {plane.name!r} was not evaluated on {split!r}: it has {has}")
+        raise Problem(404, "unknown-split", f"plane {plane.name!r} was not evaluated on {split!r}: use one of {has}")
     return plane.splits[split][value]
 
 
@@ -144,9 +140,9 @@ def _surface(id: str, plane: PlaneRecord, values: Floats, split: str, value: str
         "y": typed_array(plane.y),
         "z": typed_array(values),
         "done": typed_array(plane.done),
-        "points": {name: list(place) for name, place in plane.points.items()},
+        "points": {name: list(point) for name, point in plane.points.items()},
         "distances": plane.distances,
-        "paths": {name: typed_array(places) for name, places in plane.paths.items()},
+        "paths": {name: typed_array(points) for name, points in plane.paths.items()},
         "defining": list(plane.defining),
         "note": plane.note,
     }
@@ -176,7 +172,7 @@ def _minima(id: str, landscape: Landscape) -> dict[str, Any]:
 
 
 def _path(path: PathRecord) -> dict[str, Any]:
-    losses = {split: values.loss for split, values in path.splits.items()}
+    barriers = {split: path_barrier(path, split) for split in path.splits}
     return {
         "name": path.name,
         "kind": path.kind,
@@ -184,17 +180,14 @@ def _path(path: PathRecord) -> dict[str, Any]:
         "end": path.end,
         "t": listed(path.t),
         "arc": listed(path.arc),
-        "loss": {split: listed(loss) for split, loss in losses.items()},
+        "loss": {split: listed(values.loss) for split, values in path.splits.items()},
         "error": {split: listed(values.error) for split, values in path.splits.items()},
-        "barrier": {
-            split: None if found is None else number(found)
-            for split, found in ((split, path_barrier(path, split)) for split in path.splits)
-        },
+        "barrier": {split: None if height is None else number(height) for split, height in barriers.items()},
     }
 
 
 def _wants_binary(request: Request) -> bool:
-    """Whether the client asks for bytes; JSON where it has no wish. Weights in Accept are not looked at."""
+    """Whether Accept names raw bytes; JSON is the default. Quality values are ignored."""
     accepted = request.headers.get("accept", "*/*").lower()
     if _BINARY in accepted:
         return True

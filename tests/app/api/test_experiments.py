@@ -303,18 +303,21 @@ def test_head_is_get_without_a_body(bare: Server, encoding: str) -> None:
 
 def test_head_of_a_stream_without_end_is_answered_at_once(bare: Server) -> None:
     id = bare.submit()
-    before = _watchers(bare)
+    before = _open_streams(bare)
     head = bare.client.head(f"/api/experiments/{id}/events", timeout=60)
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-type"].startswith("text/event-stream")
-    until(lambda: _watchers(bare) <= before)
+    until(lambda: _open_streams(bare) <= before)
     noted = 'method="HEAD",route="/api/experiments/{id}/events",status="200"'
     assert noted in bare.client.get("/metrics").text
 
 
-def _watchers(server: Server) -> float:
-    [line] = [line for line in server.client.get("/metrics").text.splitlines() if line.startswith("valley_watchers ")]
-    return float(line.split()[1])
+def _open_streams(server: Server) -> float:
+    lines = [line.split() for line in server.client.get("/metrics").text.splitlines()]
+    names = ("valley_event_streams", "valley_watchers")
+    [streams, by_old_name] = [float(line[1]) for line in lines if line[0] in names]
+    assert streams == by_old_name
+    return streams
 
 
 def _lasting(response: httpx.Response) -> dict[str, str]:

@@ -57,7 +57,7 @@ def strict(text: str) -> Any:
     """JSON as browsers read it: neither NaN nor infinity."""
 
     def refuse(word: str) -> None:
-        raise AssertionError(f"{word} is no JSON")
+        raise AssertionError(f"{word} is not JSON")
 
     return json.loads(text, parse_constant=refuse)
 

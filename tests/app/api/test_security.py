@@ -136,7 +136,7 @@ def test_guessing_has_to_wait(guarded: Server) -> None:
 def test_an_unexpected_error_has_an_id_that_is_in_the_log_and_no_traceback(bare: Server) -> None:
     id = bare.charted()
     report = bare.directory(id) / "report.html"
-    report.mkdir()  # a folder where a file belongs: something that nobody foresaw
+    report.mkdir()  # a folder where a file belongs: an unexpected error
     response = bare.client.get(f"/api/experiments/{id}/files/report.html")
     problem = response.json()
     assert (response.status_code, problem["code"]) == (500, "unexpected")

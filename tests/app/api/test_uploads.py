@@ -56,7 +56,7 @@ def weights(seed: int = 0, **changes: Any) -> dict[str, Any]:
 
 
 def file_of(header: dict[str, Any] | bytes, data: bytes = b"", length: int | None = None) -> bytes:
-    """A file with a header of one's own."""
+    """A file with the given header."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return struct.pack("<Q", len(text) if length is None else length) + text + data
 
@@ -190,11 +190,11 @@ BAD = {
     "HDF5": (b"\x89HDF\r\n\x1a\n" + b"\0" * 100, "safetensors"),
     "a header of 8 exabytes": (file_of(b"{}", length=2**63), "safetensors"),
     "a header of 1 GiB": (file_of(b"{}", length=2**30), "safetensors"),
-    "a header that is no JSON": (file_of(b"{" + b" " * 100), "not JSON"),
-    "a header that is a list": (file_of(b"[]      "), "not a JSON object"),
+    "a header that is not JSON": (file_of(b"{" + b" " * 100), "not JSON"),
+    "a header that is a list": (file_of(b"[]      "), "no JSON object"),
     "a deep header": (file_of(b"[" * 100_000), "not JSON"),
     "a name twice": (file_of(b'{"a": 1, "a": 2}'), "not JSON"),
-    "metadata that is no text": (file_of({"__metadata__": {"a": [1]}}), "__metadata__"),
+    "metadata that is not text": (file_of({"__metadata__": {"a": [1]}}), "__metadata__"),
     "a shape that overflows": (file_of(claim([2**40, 2**40], 0)), "conv1.weight"),
     "a negative shape": (file_of(claim([-4], 16)), "shape"),
     "an overlap": (

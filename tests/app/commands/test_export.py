@@ -93,7 +93,7 @@ def test_an_experiment_without_results_and_a_server_that_is_away_are_named(
 ) -> None:
     id = bare.submit()
     assert main(["export", id, "--server", bare.url]) == 2
-    assert "there is no landscape.h5 yet: the experiment is queued" in capsys.readouterr().err
+    assert "landscape.h5 does not exist yet: the experiment is queued" in capsys.readouterr().err
     assert main(["export", id, "--server", "http://127.0.0.1:1"]) == 2
     assert "cannot be reached" in capsys.readouterr().err
 

@@ -52,7 +52,7 @@ def test_a_file_that_hangs_its_reader_is_given_up(tmp_path: Path) -> None:
     content[content.index(b"GCOL") + 24] = 0xFF  # the size of an object in the heap of texts, which sends it in circles
     file.write_bytes(content)
     with pytest.raises(NotImportable, match=r"surface\.h5: (could not be read within|.*cannot be read)"):
-        import_file.import_landscape(file, None, Console(), patience=6.0)
+        import_file.import_landscape(file, None, Console(), timeout=6.0)
     assert not (tmp_path / "surface-valley").exists()
 
 
@@ -62,5 +62,5 @@ def _dies(*_: object) -> None:
 
 def test_a_file_that_ends_its_reader_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_file, "_import", _dies)
-    with pytest.raises(NotImportable, match=r"surface\.h5: is damaged so badly that reading it fails \(SIGSEGV\)"):
+    with pytest.raises(NotImportable, match=r"surface\.h5: is damaged; reading it fails \(SIGSEGV\)"):
         import_file.import_landscape(surface(tmp_path / "surface.h5"), None, Console())

@@ -205,4 +205,4 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=150)
     assert process.returncode == 130
-    assert "the same command goes on" in said
+    assert "run the same command again" in said

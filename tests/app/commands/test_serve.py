@@ -40,7 +40,7 @@ def read_until(terminal: int, mark: bytes | None = None) -> bytes:
 
 
 def has_ended(process: psutil.Process) -> bool:
-    """Also one that nobody has fetched yet: whose parent is gone waits for that of all."""
+    """Also a zombie that its parent has not reaped yet."""
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -170,12 +170,12 @@ def test_a_refusal_is_shown_with_its_fields(bare: Server, tmp_path: Path) -> Non
     spec.write_text("dataset: npz:/etc/passwd\ntraining: {epochs: 99999}\nminima: {a: {}, b: {}}\n")
     refused = call(bare, "submit", spec)
     assert refused.returncode == 2
-    assert "dataset: data set 'npz:/etc/passwd' is not offered here" in refused.stderr
+    assert "dataset: data set 'npz:/etc/passwd' is not available here" in refused.stderr
     assert "training.epochs" in refused.stderr
 
 
 def test_a_server_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
-    with socket.socket() as bound:  # and nobody listens; a port that is let go of may be another's at once
+    with socket.socket() as bound:  # bound but not listening: a released port may be reused at once
         bound.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{bound.getsockname()[1]}"
         done = subprocess.run(

@@ -222,7 +222,7 @@ def test_a_worker_that_pauses_is_not_robbed(cluster: Cluster) -> None:
 def test_a_damaged_landscape_is_set_aside_and_computed_again(cluster: Cluster, undisturbed: Path) -> None:
     experiment = cluster.submit(TINY)
     cluster.wait(experiment, "done")
-    with pytest.raises(RuntimeError, match="retry is for those that ended early or lost files"):
+    with pytest.raises(RuntimeError, match="you can retry one that failed, was cancelled or lost files"):
         cluster.call("retry", experiment=experiment)
     (cluster.directory(experiment) / "landscape.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(2000))
     cluster.call("retry", experiment=experiment)
