@@ -25,6 +25,8 @@ from valleyscope.app.experiments.plan import plan, plane_tiles
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.storage.tables import tasks
 
+pytestmark = pytest.mark.long
+
 LEASE_SECONDS = 15.0
 AT_ONCE = 3
 SPEC: dict[str, Any] = {

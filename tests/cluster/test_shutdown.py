@@ -13,6 +13,8 @@ from tests.cluster.deployment import Deployment, Process
 from tests.cluster.postgres import Postgres
 from valleyscope.app.shutdown import LEAVE_SECONDS
 
+pytestmark = pytest.mark.long
+
 SPEC: dict[str, Any] = {
     "name": "departure",
     "model": {"name": "tests.cluster.plugins:unhurried", "seconds": 0.01},

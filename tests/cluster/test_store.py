@@ -24,7 +24,7 @@ from tests.waiting import until
 from valleyscope.app.storage.ids import new_id
 from valleyscope.app.storage.object_store import ObjectStore, StoreUnavailable
 
-pytestmark = pytest.mark.xdist_group("store")
+pytestmark = pytest.mark.long
 
 SPEC: dict[str, Any] = LONG | {
     "name": "apart",

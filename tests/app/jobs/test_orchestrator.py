@@ -23,6 +23,8 @@ from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.storage.tables import events, experiments, tasks
 from valleyscope.landscape.storage.landscape_file import Landscape
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:

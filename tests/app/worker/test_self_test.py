@@ -27,6 +27,8 @@ from valleyscope.app.worker.child_runner import ChildRunner
 from valleyscope.app.worker.health_file import HealthFile, Unhealthy, check_health_file
 from valleyscope.app.worker.self_test import WorkerSelfTest
 
+pytestmark = pytest.mark.long
+
 _ALONE = ("unshare", "--map-root-user", "--mount")
 _GPU = f"{_SETTINGS}; from valleyscope.app.worker.worker import run_worker; run_worker(s, device='gpu')"
 _CPU = f"{_SETTINGS}; from valleyscope.app.worker.worker import run_worker; run_worker(s, device='cpu')"
