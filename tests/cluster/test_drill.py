@@ -12,6 +12,7 @@ import statistics
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +76,10 @@ def deployment(request: pytest.FixtureRequest, postgres: Postgres, tmp_path: Pat
         "VALLEY_LEASE_SECONDS": str(LEASE_SECONDS),
         "VALLEY_STALL_SECONDS": "30" if long else "600",
     }
-    found = Deployment(postgres, tmp_path / "home", f"drill_{os.getpid()}_{time.monotonic_ns()}", environment)
-    found.start(workers=3)
-    yield found
-    found.close()
+    name = f"drill_{os.getpid()}_{time.monotonic_ns()}"
+    with closing(Deployment(postgres, tmp_path / "home", name, environment)) as found:
+        found.start(workers=3)
+        yield found
 
 
 class Load:

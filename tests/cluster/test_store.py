@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -35,12 +36,11 @@ STATE = "work/sgd/training-state.pt"
 
 @pytest.fixture(scope="module")
 def hosts(s3: S3, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
-    found = Hosts(tmp_path_factory.mktemp("hosts"), f"s3://{BUCKET}/some/prefix", s3.environment)
-    found.start_api()
-    found.hire()
-    found.hire()
-    yield found
-    found.close()
+    with closing(Hosts(tmp_path_factory.mktemp("hosts"), f"s3://{BUCKET}/some/prefix", s3.environment)) as found:
+        found.start_api()
+        found.hire()
+        found.hire()
+        yield found
 
 
 @pytest.fixture(scope="module")

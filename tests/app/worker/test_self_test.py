@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +78,9 @@ class Ward(Cluster):
 
 @pytest.fixture
 def ward(tmp_path: Path) -> Iterator[Ward]:
-    found = Ward(tmp_path)
-    found.start_api()
-    yield found
-    found.close()
+    with closing(Ward(tmp_path)) as found:
+        found.start_api()
+        yield found
 
 
 def read_only(home: Path) -> str:
