@@ -44,9 +44,10 @@ browser: $(READY)
 	|| { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update -qq && apt-get install -y -qq chromium; } \
 	|| $(BIN)/playwright install chromium
 
-# A file stays on one core: what its tests share, such as a running service, is made once.
+# Four processes on two cores, since half of the time tests wait for servers. A file stays in one process: what its tests
+# share, such as a running service, is made once.
 test: check browser
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not drill"
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not drill"
 
 # The long drills.
 drill: $(READY) browser

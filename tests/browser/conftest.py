@@ -198,8 +198,9 @@ class Guard:
         assert not self.foreign, f"the page calls {self.foreign}"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
+    """Ends with the browser tests: Playwright's event loop would make `asyncio.run` fail in later tests."""
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield found

@@ -11,6 +11,8 @@ from playwright.sync_api import CDPSession, Page, expect
 
 from tests.browser.conftest import Server, idle, occupied
 
+pytestmark = pytest.mark.long
+
 # A lost connection is noted by the browser itself, not by the page.
 LOST = r"ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|ERR_NETWORK|status of 50[23]"
 FINE = {"valley": {"through": ["sgd", "altsdp", "valley.bend"], "resolution": 25}}

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +81,9 @@ class Visitor:
 @pytest.fixture
 def deployment(postgres: Postgres, tmp_path: Path) -> Iterator[Deployment]:
     name = f"rolling_{os.getpid()}_{time.monotonic_ns()}"
-    found = Deployment(postgres, tmp_path / "home", name)
-    found.start(workers=WORKERS)
-    yield found
-    found.close()
+    with closing(Deployment(postgres, tmp_path / "home", name)) as found:
+        found.start(workers=WORKERS)
+        yield found
 
 
 def deaths(deployment: Deployment) -> int:

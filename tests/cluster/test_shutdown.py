@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from tests.cluster.deployment import Deployment, Process
 from tests.cluster.postgres import Postgres
 from valleyscope.app.shutdown import SHUTDOWN_SECONDS
+
+pytestmark = pytest.mark.long
 
 SPEC: dict[str, Any] = {
     "name": "departure",
@@ -31,10 +34,10 @@ _AT_LAST = SHUTDOWN_SECONDS + 15.0
 
 @pytest.fixture
 def deployment(tmp_path: Path, postgres: Postgres) -> Iterator[Deployment]:
-    found = Deployment(postgres, tmp_path / "home", "departure", {"VALLEY_ALLOWED_MODELS": SPEC["model"]["name"]})
-    found.start(workers=2)
-    yield found
-    found.close()
+    environment = {"VALLEY_ALLOWED_MODELS": SPEC["model"]["name"]}
+    with closing(Deployment(postgres, tmp_path / "home", "departure", environment)) as found:
+        found.start(workers=2)
+        yield found
 
 
 def end(processes: list[Process]) -> dict[int, float]:

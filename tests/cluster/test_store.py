@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from tests.waiting import until
 from valleyscope.app.storage.ids import new_id
 from valleyscope.app.storage.object_store import ObjectStore, StoreUnavailable
 
-pytestmark = pytest.mark.xdist_group("store")
+pytestmark = pytest.mark.long
 
 SPEC: dict[str, Any] = LONG | {
     "name": "apart",
@@ -35,12 +36,11 @@ STATE = "work/sgd/training-state.pt"
 
 @pytest.fixture(scope="module")
 def hosts(s3: S3, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
-    found = Hosts(tmp_path_factory.mktemp("hosts"), f"s3://{BUCKET}/some/prefix", s3.environment)
-    found.start_api()
-    found.hire()
-    found.hire()
-    yield found
-    found.close()
+    with closing(Hosts(tmp_path_factory.mktemp("hosts"), f"s3://{BUCKET}/some/prefix", s3.environment)) as found:
+        found.start_api()
+        found.hire()
+        found.hire()
+        yield found
 
 
 @pytest.fixture(scope="module")

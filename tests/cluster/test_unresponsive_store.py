@@ -24,7 +24,7 @@ from valleyscope.app.storage.home import Home
 from valleyscope.app.storage.object_store import ObjectStore, StoreUnavailable
 from valleyscope.app.worker.health_file import Unhealthy
 
-pytestmark = pytest.mark.xdist_group("store")
+pytestmark = pytest.mark.long
 
 STORE = f"s3://{BUCKET}/silence"
 SPEC = LONG | {"minima": {"sgd": {"epochs": 600}}, "curves": {}, "planes": {}}

@@ -23,6 +23,8 @@ from valleyscope.app.experiments.experiment_writer import ExperimentWriter
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.landscape.storage.landscape_file import Landscape
 
+pytestmark = pytest.mark.long
+
 
 def test_a_run_leaves_weights_landscape_verdict_and_report(finished: Path) -> None:
     landscape = Landscape.open(finished / "landscape.h5")

@@ -7,7 +7,7 @@ import random
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -34,10 +34,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    found = Cluster(tmp_path_factory.mktemp("home"))
-    found.start(workers=2)
-    yield found
-    found.close()
+    with closing(Cluster(tmp_path_factory.mktemp("home"))) as found:
+        found.start(workers=2)
+        yield found
 
 
 def kill(cluster: Cluster, what: str, chance: random.Random) -> None:

@@ -8,6 +8,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -23,16 +24,17 @@ from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.storage.tables import events, experiments, tasks
 from valleyscope.landscape.storage.landscape_file import Landscape
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """An API process and two warm workers."""
-    found = Cluster(tmp_path_factory.mktemp("home"))
-    found.start(workers=2)
-    found.until(lambda: len(found.living_workers()) == 2)
-    found.wait(found.submit(TINY), "done")
-    yield found
-    found.close()
+    with closing(Cluster(tmp_path_factory.mktemp("home"))) as found:
+        found.start(workers=2)
+        found.until(lambda: len(found.living_workers()) == 2)
+        found.wait(found.submit(TINY), "done")
+        yield found
 
 
 def epochs(cluster: Cluster, experiment: str, minimum: str) -> list[int]:

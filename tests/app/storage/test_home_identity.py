@@ -26,6 +26,8 @@ from valleyscope.app.storage.migrations import migrate
 from valleyscope.app.storage.object_store import StoreUnavailable
 from valleyscope.app.worker.health_file import Unhealthy, check_health_file
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:

@@ -19,6 +19,8 @@ from valleyscope.app.storage import migrations
 from valleyscope.app.storage.database import Database
 from valleyscope.app.storage.migrations import NewerDatabase, Step, migrate, steps
 
+pytestmark = pytest.mark.long
+
 __all__ = ["database"]
 
 NEWER = "import valleyscope.app.jobs.queue as jobs; jobs.GENERATION = 2"

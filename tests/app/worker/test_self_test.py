@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from valleyscope.app.worker import self_test
 from valleyscope.app.worker.child_runner import ChildRunner
 from valleyscope.app.worker.health_file import HealthFile, Unhealthy, check_health_file
 from valleyscope.app.worker.self_test import WorkerSelfTest
+
+pytestmark = pytest.mark.long
 
 _ALONE = ("unshare", "--map-root-user", "--mount")
 _GPU = f"{_SETTINGS}; from valleyscope.app.worker.worker import run_worker; run_worker(s, device='gpu')"
@@ -75,10 +78,9 @@ class Ward(Cluster):
 
 @pytest.fixture
 def ward(tmp_path: Path) -> Iterator[Ward]:
-    found = Ward(tmp_path)
-    found.start_api()
-    yield found
-    found.close()
+    with closing(Ward(tmp_path)) as found:
+        found.start_api()
+        yield found
 
 
 def read_only(home: Path) -> str:
