@@ -50,7 +50,7 @@ class SubmissionLimits:
         """
         self._check_fields(spec)
         usual = spec.dataset in SOURCES and _has_defaults(spec.model)
-        find_info = self._model_info_cache.known if usual else self._model_info
+        find_info = self._model_info_cache.cached if usual else self._model_info
         cost = estimate(spec, find_info(spec.model, spec.dataset))
         if cost.gpu_hours > self._settings.max_gpu_hours and not force:
             raise TooExpensive(cost, self._settings.max_gpu_hours)
