@@ -141,9 +141,9 @@ class Evaluator:
         named = self.splits if splits is None else splits
         accumulators = [LossAccumulator(self._split(name, "split"), len(table), samples=samples) for name in named]
         points = Points(self._flat, basis, table.tolist(), self._layers)
-        pulse = _ProgressReporter(self._sweep.cost(accumulators) * len(table), progress, cancelled)
+        reporter = _ProgressReporter(self._sweep.cost(accumulators) * len(table), progress, cancelled)
         try:
-            self._sweep.run(points, accumulators, pulse.advance)
+            self._sweep.run(points, accumulators, reporter.advance)
         finally:
             for layer in self._layers:
                 layer.clear()
