@@ -44,7 +44,7 @@ LONG: dict[str, Any] = TINY | {
 }
 """An experiment that trains for minutes, mostly asleep, so it still runs when a slow test checks it."""
 
-_ROOT = Path(__file__).parents[2]
+_HOUSE = Path(__file__).parents[2]
 _SETTINGS = (
     "import sys; from valleyscope.app.settings import Settings; "
     "s = Settings.load(home=sys.argv[1], database=sys.argv[2])"
@@ -205,4 +205,4 @@ class Cluster:
 
     def _start(self, script: str, **pipes: Any) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", f"{self.preamble}; {script}", str(self.home), self.url]
-        return subprocess.Popen(command, cwd=_ROOT, text=True, **pipes)
+        return subprocess.Popen(command, cwd=_HOUSE, text=True, **pipes)

@@ -81,7 +81,7 @@ def test_without_a_gpu_each_core_gets_a_worker(monkeypatch: pytest.MonkeyPatch, 
 def test_without_an_answer_from_the_driver_there_is_no_gpu(cards: Path) -> None:
     cards.write_text("#!/bin/sh\necho 'NVIDIA-SMI has failed' ; exit 9\n")
     assert gpus() == []
-    with pytest.raises(BadSettings, match=r"device is 'cuda:0'; GPUs .* show here: none"):
+    with pytest.raises(BadSettings, match=r"device is 'cuda:0': use a GPU .* show here: none"):
         checked_device("cuda:0")
 
 
