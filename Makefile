@@ -72,7 +72,7 @@ secrets:
 lock: $(READY)
 	$(BIN)/python deploy/lock.py $(if $(UPGRADE),--upgrade)
 
-# The pictures of README and docs, from two runs of the demo.
+# The pictures of README and docs, of a real run of the demo with two seeds.
 screenshots: $(READY) browser
 	$(BIN)/python docs/screenshots.py
 
