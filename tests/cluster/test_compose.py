@@ -185,7 +185,6 @@ def client(stack: Rehearsal) -> Iterator[httpx.Client]:
         yield found
 
 
-@pytest.mark.xdist_group("compose")
 class TestRehearsal:
     """One installation, in the order in which an operator meets it."""
 

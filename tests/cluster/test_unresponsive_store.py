@@ -47,7 +47,7 @@ def test_every_call_ends_and_says_that_the_store_cannot_be_reached(
         "remove": lambda: objects.remove(["experiments/one"]),
     }
     with s3.gate.mute(), monkeypatch.context() as hasty:
-        hasty.setattr(s3_timeouts, "REQUEST_SECONDS", 1.0)  # only where no answer comes: others may take longer
+        hasty.setattr(s3_timeouts, "REQUEST_SECONDS", 0.3)  # only where no answer comes: others may take longer
         for name, call in calls.items():
             began = time.monotonic()
             with pytest.raises(StoreUnavailable, match="cannot be reached"):

@@ -1,4 +1,4 @@
-"""One thread: two test processes share two cores, and results are compared to the bit."""
+"""One thread: test processes share the cores, and results are compared to the bit."""
 
 from __future__ import annotations
 
