@@ -20,7 +20,7 @@ def test_the_wheel_has_every_file_that_runs_or_is_served(tmp_path: Path) -> None
         str(path.relative_to(HOUSE))
         for room in rooms
         for path in (HOUSE / room).rglob("*")
-        if path.suffix in {".py", ".yaml", ".js", ".css", ".html", ".svg", ".typed"}
+        if path.suffix in {".py", ".yaml", ".js", ".json", ".css", ".html", ".svg", ".typed"}
     }
     assert wanted
     assert not wanted - packed

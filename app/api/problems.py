@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
@@ -17,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from valleyscope.app.storage.db_errors import DiskState
+from valleyscope.landscape.json_encoding import to_json
 
 MEDIA_TYPE: Final = "application/problem+json"
 _LONGEST_VALUE = 200
@@ -99,18 +99,12 @@ def storage_problem(obstacle: DiskState) -> Problem:
 
 
 def plain(value: Any) -> Any:
-    """A value that JSON can carry: what is not finite becomes a word."""
-    if isinstance(value, bool) or value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, BaseModel):
-        return plain(value.model_dump(mode="json", by_alias=True))
-    if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes):
-        return [plain(entry) for entry in value]
-    return repr(value)
+    """A value that JSON can carry, as an error message repeats it."""
+    return to_json(value, nan="NaN", other=_other)
+
+
+def _other(value: Any) -> Any:
+    return plain(value.model_dump(mode="json", by_alias=True)) if isinstance(value, BaseModel) else repr(value)
 
 
 def shortened(value: Any) -> Any:

@@ -1,10 +1,10 @@
 /** What a reader must know of a surface, in full sentences; the same words as the report. */
 
+import { TRAJECTORY } from '../plots/contour.js';
 import { belongs, shownPoints } from '../plots/labels.js';
 import { significant } from '../plots/numbers.js';
 import { isBend } from '../plots/sampling.js';
 
-const TRAJECTORY = 'trajectory:';
 const MOST_NAMES = 5;
 
 export function captionOf(plane) {

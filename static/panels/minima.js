@@ -92,7 +92,7 @@ export class TrainingPanel {
     this.blank = element(
       'div.blanks',
       {},
-      Object.keys(QUANTITIES).map(() => element('div.blank')),
+      QUANTITIES.map(() => element('div.blank')),
     );
     this.node = element(
       'section.panel.training',
@@ -127,15 +127,8 @@ export class TrainingPanel {
         element('span.named', {}, element('i.dot', { style: `background:${color}` }), name),
       ),
     );
-    const quantities = Object.keys(QUANTITIES);
     this.plot.draw(({ room, narrow }) =>
-      trainingFigure(runs, {
-        quantities,
-        columns: room < 620 ? 1 : room < 940 ? 2 : 3,
-        log: this.view.trainingLog,
-        mode: this.#context.theme.mode,
-        narrow,
-      }),
+      trainingFigure(runs, { room, log: this.view.trainingLog, mode: this.#context.theme.mode, narrow }),
     );
   }
 

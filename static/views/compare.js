@@ -3,7 +3,7 @@
 import { badge } from '../components/badge.js';
 import { dataTable } from '../components/data-table.js';
 import { problem } from '../components/problem.js';
-import { coloursOf } from '../colours.js';
+import { EXPERIMENTS, coloursOf } from '../colours.js';
 import { element } from '../elements.js';
 import { loss, percent } from '../format.js';
 import { Cursor } from '../landscape/cursor.js';
@@ -13,7 +13,6 @@ import { loadStyle } from '../landscape/stylesheet.js';
 import { readView } from '../landscape/viewstate.js';
 import { ComparisonPanel, sharedPlanes } from '../panels/comparison.js';
 import { OverlayPanel } from '../panels/overlay.js';
-import { EXPERIMENTS } from '../plots/colours.js';
 import { Tooltip } from '../plots/cursor.js';
 import { barrierText, fromJson } from '../plots/numbers.js';
 
