@@ -6,12 +6,14 @@ cividis rise evenly in lightness, so equal steps of the value look equally large
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-NAMED: Final[Mapping[str, str]] = {"sgd": "#0072B2", "altsdp": "#D55E00", "control": "#009E73"}
-FURTHER: Final = ("#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
-MAPS: Final[Mapping[str, str]] = {"loss": "viridis", "error": "cividis"}
+from valleyscope.landscape.plot_style import STYLE
+
+NAMED: Final[Mapping[str, str]] = STYLE["named"]
+FURTHER: Final[Sequence[str]] = STYLE["further"]
+MAPS: Final[Mapping[str, str]] = {quantity: found["name"] for quantity, found in STYLE["maps"].items()}
 
 
 def colours_of(names: Iterable[str]) -> dict[str, str]:

@@ -96,12 +96,6 @@ function unpackSurface(buffer) {
   };
 }
 
-/** A typed array of a JSON answer ({dtype, bdata, shape}) as numbers. */
-export function decodeArray({ dtype, bdata }) {
-  const bytes = Uint8Array.from(atob(bdata), (letter) => letter.charCodeAt(0));
-  return dtype === 'f8' ? new Float64Array(bytes.buffer) : bytes;
-}
-
 export const api = {
   connection,
   get: (path, options) => send('GET', path, { read: text, ...options }).then(JSON.parse),
@@ -113,7 +107,6 @@ export const api = {
     send('GET', path, { accept: 'application/octet-stream', ...options }).then((response) => response.arrayBuffer()).then(unpackSurface),
   /** The bytes of a file, also where the server wants a key. */
   blob: (path, options) => send('GET', path, { accept: '*/*', ...options }).then((response) => response.blob()),
-  decode: decodeArray,
   /**
    * Follows an experiment, resuming after lost connections.
    * @param {string} id

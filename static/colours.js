@@ -1,10 +1,12 @@
 /** One colour per minimum everywhere: the same rule as landscape/colours.py. Viridis for small pictures. */
 
-const NAMED = { sgd: '#0072B2', altsdp: '#D55E00', control: '#009E73' };
-const FURTHER = ['#CC79A7', '#E69F00', '#56B4E9', '#7F7F7F'];
-const VIRIDIS = ['440154', '482878', '3e4989', '31688e', '26828e', '1f9e89', '35b779', '6ece58', 'b5de2b', 'fde725'].map(
-  (colour) => [0, 2, 4].map((start) => parseInt(colour.slice(start, start + 2), 16)),
-);
+import style from './plots/style.json' with { type: 'json' };
+
+const { named: NAMED, further: FURTHER } = style;
+const VIRIDIS = style.maps.loss.stops.map((colour) => [1, 3, 5].map((start) => parseInt(colour.slice(start, start + 2), 16)));
+
+/** Colours of experiments that are compared: first those that no minimum has by its name. */
+export const EXPERIMENTS = [...FURTHER, ...Object.values(NAMED)];
 
 /**
  * A colour for each name: sgd, altsdp and control have theirs, the others take the rest in order.

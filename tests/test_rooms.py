@@ -25,7 +25,7 @@ ORDER = {
         {"cli"},
     ),
     "landscape": (
-        {"cancellation", "colours", "json_encoding"},
+        {"cancellation", "colours", "plot_style"},
         {"geometry"},
         {"storage"},
         {"network"},
@@ -33,6 +33,7 @@ ORDER = {
         {"evaluation"},
         {"fitting"},
         {"analysis"},
+        {"json_encoding"},
         {"figures"},
         {"report"},
         {"export"},

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -18,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import Response
 
 from valleyscope.app.storage.db_errors import DiskState
+from valleyscope.landscape.json_encoding import to_json
 
 MEDIA_TYPE: Final = "application/problem+json"
 _MAX_TEXT = 200
@@ -114,18 +114,12 @@ def storage_problem(state: DiskState) -> Problem:
 
 
 def plain(value: Any) -> Any:
-    """A value that JSON can represent: infinity and NaN become strings."""
-    if isinstance(value, bool) or value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, BaseModel):
-        return plain(value.model_dump(mode="json", by_alias=True))
-    if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes):
-        return [plain(entry) for entry in value]
-    return repr(value)
+    """A value that JSON can carry, as an error message repeats it."""
+    return to_json(value, nan="NaN", other=_other)
+
+
+def _other(value: Any) -> Any:
+    return plain(value.model_dump(mode="json", by_alias=True)) if isinstance(value, BaseModel) else repr(value)
 
 
 def shortened(value: Any) -> Any:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from valleyscope.app.experiments.cost import CORE, GPU, RULE, Estimate
 from valleyscope.app.experiments.spec import Model, Text
 from valleyscope.app.storage.experiment_table import ExperimentState
+from valleyscope.landscape.json_encoding import to_json
 
 Identifier = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$", examples=["019a8c3f2be5d0c1"])]
 # JSON has no infinity and no NaN: an overflow is the string "Infinity", a missing value is null.
@@ -213,7 +214,7 @@ class Cost(ResponseModel):
             minima={
                 name: MinimumReach(
                     c=reach.c,
-                    reach=reach.reach if reach.reach < float("inf") else "Infinity",
+                    reach=to_json(reach.reach),
                     smallest_norm=reach.smallest,
                     median_norm=reach.median,
                     prunes=reach.prunes,

@@ -184,7 +184,7 @@ def _imports(contents: dict[str, bytes], *entries: str) -> list[str]:
     waiting = list(entries)
     while waiting:
         name = waiting.pop(0)
-        if name in contents and name not in found:
+        if name.endswith(".js") and name in contents and name not in found:
             found.append(name)
             waiting += [normpath(join(dirname(name), target)) for target in _IMPORT.findall(contents[name].decode())]
     return found

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
 import sqlalchemy as sa
 
 from valleyscope.app.storage.database import lock_key
 from valleyscope.app.storage.tables import events
+from valleyscope.landscape.json_encoding import to_json
 
 KINDS = ("state", "progress", "epoch", "curve", "tile", "warning", "error", "verdict")
 _LASTING = ("state", "warning", "error", "verdict")
@@ -49,23 +48,6 @@ class MinimumWarning:
     message: str
 
 
-def to_json(value: Any) -> Any:
-    """The value for JSON, which has no infinity: "Infinity", "-Infinity" and "NaN" are what Number() reads.
-
-    >>> plain({"loss": [0.5, float("inf")]})
-    {'loss': [0.5, 'Infinity']}
-    """
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, Mapping):
-        return {str(key): to_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_json(item) for item in value]
-    return value
-
-
 def append_events(connection: sa.Connection, experiment: str, found: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
     """Add events as the last act of a transaction that writes.
 
@@ -78,7 +60,7 @@ def append_events(connection: sa.Connection, experiment: str, found: Iterable[tu
             "experiment": experiment,
             "at": time.time(),
             "kind": kind,
-            "text": json.dumps(to_json(data), allow_nan=False, separators=(",", ":")),
+            "text": json.dumps(to_json(data, nan="NaN"), allow_nan=False, separators=(",", ":")),
         }
         for kind, data in found
     ]

@@ -20,26 +20,31 @@ from matplotlib.patheffects import Normal, Stroke
 from matplotlib.ticker import PercentFormatter
 
 from valleyscope.landscape.colours import MAPS, colours_of
-from valleyscope.landscape.figures.contour import point_colours, surface_scale, surface_title, values_of
+from valleyscope.landscape.figures.contour import point_colours, quantities_of, surface_scale, values_of
 from valleyscope.landscape.figures.labels import labels_of, shown_points
 from valleyscope.landscape.figures.profile import path_label, path_style
 from valleyscope.landscape.figures.sampling import coarse_lattice, is_bend, spread, straight_lines
 from valleyscope.landscape.figures.scale import Quantity
+from valleyscope.landscape.figures.theme import quantity_title
+from valleyscope.landscape.plot_style import STYLE
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import TRAJECTORY, PathRecord, PlaneRecord, error_split, recorded
 
 Format = Literal["png", "svg"]
 
+_INKS: Final = STYLE["inks"]["light"]
+_WHITE: Final = STYLE["white"]
+_OUTLINE: Final = "#0c0e12"
 _STYLE: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "valleyscope",
     "font.size": 9,
     "axes.linewidth": 0.6,
-    "axes.edgecolor": "#59636e",
-    "axes.labelcolor": "#1f2328",
-    "xtick.color": "#59636e",
-    "ytick.color": "#59636e",
+    "axes.edgecolor": _INKS["muted"],
+    "axes.labelcolor": _INKS["text"],
+    "xtick.color": _INKS["muted"],
+    "ytick.color": _INKS["muted"],
 }
 _DASHES: Final = {"solid": "-", "dash": (0, (5, 3)), "dot": (0, (1, 1.6))}
 # More points than this a side change nothing that can be seen in print, and make an SVG large.
@@ -63,18 +68,13 @@ def _pictures(landscape: Landscape) -> Iterator[tuple[str, Figure]]:
     colours = colours_of(landscape.minima)
     planes = [plane for plane in landscape.planes.values() if plane.done.any()]
     for plane in planes:
-        for split, value in _quantities(plane):
+        for split, value in quantities_of(plane):
             yield f"{plane.name}-{split}-{value}", _plane_picture(plane, split, value, colours)
     paths = [*landscape.curves.values(), *landscape.lines.values()]
     if paths:
         yield "profile", _profile_picture(paths, colours)
-    if planes and paths and {("train", "loss"), ("test", "error")} <= set(_quantities(planes[0])):
+    if planes and paths and {("train", "loss"), ("test", "error")} <= set(quantities_of(planes[0])):
         yield "paper", _paper_picture(planes[0], paths, colours)
-
-
-def _quantities(plane: PlaneRecord) -> list[tuple[str, Quantity]]:
-    quantities: tuple[Quantity, ...] = ("loss", "error")
-    return [(split, value) for split, grid in plane.splits.items() for value in quantities if recorded(grid[value])]
 
 
 def _plane_picture(plane: PlaneRecord, split: str, value: Quantity, colours: Mapping[str, str]) -> Figure:
@@ -116,20 +116,19 @@ def draw_plane(axes: Axes, plane: PlaneRecord, split: str, value: Quantity, colo
     rows, columns = spread(len(plane.y), _FINEST), spread(len(plane.x), _FINEST)
     if not plane.complete:
         rows, columns = coarse_lattice(plane.done) or (np.arange(len(plane.y)), np.arange(len(plane.x)))
-        axes.patch.set(facecolor="#eceef1", edgecolor="#cfd4da", hatch="////")
-    start, end, step = scale.levels()
+        axes.patch.set(facecolor=_INKS["empty"], edgecolor=_INKS["hatch"], hatch="////")
     low, high = scale.range
-    levels = np.unique(np.concatenate([[low], np.arange(start, end, step), [high]]))
+    levels = np.unique(np.concatenate([[low], np.arange(*scale.levels().values()), [high]]))
     heights = np.ma.masked_invalid(scale.encode(values[np.ix_(rows, columns)]))
     bands = axes.contourf(plane.x[columns], plane.y[rows], heights, levels, cmap=MAPS[value], extend="both")
     # Without an edge of their own colour, neighbouring bands leave hairlines between them in most viewers.
     bands.set_edgecolor("face")
     bands.set_linewidth(0.3)
-    places, labels = scale.ticks()
+    ticks = scale.ticks()
     # An inset axis is as high as the frame, whatever equal units make of it.
     beside = axes.inset_axes((1.03, 0, 0.035, 1))
     bar = axes.figure.colorbar(bands, cax=beside, extendfrac=0, extendrect=True)
-    bar.set_ticks(places, labels=labels)
+    bar.set_ticks(ticks["tickvals"], labels=ticks["ticktext"])
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=2, width=0.6)
     _draw_paths(axes, plane, colours)
@@ -141,7 +140,7 @@ def draw_plane(axes: Axes, plane: PlaneRecord, split: str, value: Quantity, colo
         xlabel=plane.unit,
         ylabel=plane.unit if np.ptp(plane.y) > 0.6 * np.ptp(plane.x) else "",
     )
-    axes.set_title(surface_title(split, value), fontsize=9, loc="left")
+    axes.set_title(quantity_title(split, value, log=True), fontsize=9, loc="left")
 
 
 def draw_values(
@@ -156,10 +155,10 @@ def draw_values(
         shown = np.where(np.isfinite(values), values, np.nan)
         line = {"color": style["color"], "linewidth": 0.55 * style["width"], "linestyle": _DASHES[style["dash"]]}
         axes.plot(path.t, shown, label=path_label(path), **line)
-    axes.set(xlabel="t along the path", xlim=(paths[0].t[0], paths[0].t[-1]))
-    axes.set_ylabel(f"{split} loss, nats" if value == "loss" else f"{split} error")
+    axes.set(xlabel=STYLE["titles"]["t"], xlim=(paths[0].t[0], paths[0].t[-1]))
+    axes.set_ylabel(quantity_title(split, value))
     axes.set_ylim(bottom=0)
-    axes.grid(color="#e7eaee", linewidth=0.6)
+    axes.grid(color=_INKS["grid"], linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     if value == "error":
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
@@ -167,8 +166,8 @@ def draw_values(
 
 def _draw_paths(axes: Axes, plane: PlaneRecord, colours: Mapping[str, str]) -> None:
     paint = point_colours(plane, colours)
-    outline = [Stroke(linewidth=2.6, foreground="#0c0e12"), Normal()]
-    thin = [Stroke(linewidth=1.8, foreground="#0c0e12"), Normal()]
+    outline = [Stroke(linewidth=2.6, foreground=_OUTLINE), Normal()]
+    thin = [Stroke(linewidth=1.8, foreground=_OUTLINE), Normal()]
     for places in straight_lines(plane).values():
         axes.plot(*places[[0, -1]].T, color="white", linewidth=1.0, linestyle=(0, (4, 3)), path_effects=thin)
     for name, places in plane.paths.items():
@@ -183,10 +182,10 @@ def _draw_paths(axes: Axes, plane: PlaneRecord, colours: Mapping[str, str]) -> N
 def _draw_points(axes: Axes, plane: PlaneRecord, colours: Mapping[str, str]) -> None:
     paint, labels = point_colours(plane, colours), labels_of(plane)
     for name, place in shown_points(plane).items():
-        colour = paint.get(name, "#ffffff")
-        face, edge = ("#ffffff", colour) if plane.is_projected(name) else (colour, "#ffffff")
+        colour = paint.get(name, _WHITE)
+        face, edge = (_WHITE, colour) if plane.is_projected(name) else (colour, _WHITE)
         if is_bend(name):
-            face, edge = "#ffffff", "#0c0e12"
+            face, edge = _WHITE, _OUTLINE
         axes.plot(
             *place,
             marker="D" if is_bend(name) else "o",
@@ -212,7 +211,7 @@ def _draw_points(axes: Axes, plane: PlaneRecord, colours: Mapping[str, str]) -> 
                 "boxstyle": "square,pad=0.2",
                 "facecolor": "white",
                 "alpha": 0.88,
-                "edgecolor": paint.get(name, "#8d96a0"),
+                "edgecolor": paint.get(name, _INKS["axis"]),
             }
             | {"linewidth": 0.6},
             zorder=6,

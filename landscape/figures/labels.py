@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from valleyscope.landscape.figures.sampling import is_bend
+from valleyscope.landscape.plot_style import STYLE
 from valleyscope.landscape.storage.records import Coordinates, PlaneRecord
 
-_FRAME: Final = 300.0
-_CHARACTER: Final = 6.6
-_HEIGHT: Final = 20.0
-_GAP: Final = 10.0
+_RULES: Final = STYLE["labels"]
+_FRAME: Final[float] = _RULES["frame"]
 
 Horizontal = Literal["left", "center", "right"]
 Vertical = Literal["bottom", "middle", "top"]
@@ -31,17 +30,6 @@ class Label:
 
 
 Box = tuple[float, float, float, float]
-
-_CANDIDATES: Final[tuple[tuple[tuple[Horizontal, Vertical], tuple[float, float]], ...]] = (
-    (("center", "bottom"), (0, _GAP)),
-    (("center", "top"), (0, -_GAP)),
-    (("left", "bottom"), (_GAP / 2, _GAP / 2)),
-    (("right", "bottom"), (-_GAP / 2, _GAP / 2)),
-    (("left", "top"), (_GAP / 2, -_GAP / 2)),
-    (("right", "top"), (-_GAP / 2, -_GAP / 2)),
-    (("left", "middle"), (_GAP, 0)),
-    (("right", "middle"), (-_GAP, 0)),
-)
 
 
 def shown_points(plane: PlaneRecord) -> dict[str, Coordinates]:
@@ -72,17 +60,19 @@ def labels_of(plane: PlaneRecord) -> dict[str, Label]:
     frame: Box = (0.0, 0.0, width * scale, height * scale)
     order = sorted(points, key=plane.is_projected)
     places = {name: ((points[name][0] - plane.x[0]) * scale, (points[name][1] - plane.y[0]) * scale) for name in order}
-    taken: list[Box] = [(x - 6, y - 6, x + 6, y + 6) for x, y in places.values()]
+    mark = _RULES["mark"]
+    taken: list[Box] = [(x - mark, y - mark, x + mark, y + mark) for x, y in places.values()]
     chosen: dict[str, Label] = {}
     for own, (name, place) in enumerate(places.items()):
         others = taken[:own] + taken[own + 1 :]
-        boxes = [_box(place, texts[name], *candidate) for candidate in _CANDIDATES]
+        candidates = [Label(texts[name], tuple(each["anchor"]), tuple(each["shift"])) for each in _RULES["positions"]]
+        boxes = [_box(place, label.text, label.anchor, label.shift) for label in candidates]
         faults = [(_outside(box, frame), sum(_overlap(box, other) for other in others)) for box in boxes]
         best = faults.index(min(faults))
         if plane.is_projected(name) and any(faults[best]):
             continue
         taken.append(boxes[best])
-        chosen[name] = Label(texts[name], *_CANDIDATES[best])
+        chosen[name] = candidates[best]
     return chosen
 
 
@@ -93,10 +83,10 @@ def _texts(points: Mapping[str, Coordinates], plane: PlaneRecord) -> dict[str, s
 
 
 def _box(place: Coordinates, text: str, anchor: tuple[Horizontal, Vertical], shift: tuple[float, float]) -> Box:
-    width = _CHARACTER * len(text) + 8
+    width, height = _RULES["character"] * len(text) + _RULES["padding"], _RULES["height"]
     left = place[0] + shift[0] - {"left": 0.0, "center": width / 2, "right": width}[anchor[0]]
-    bottom = place[1] + shift[1] - {"bottom": 0.0, "middle": _HEIGHT / 2, "top": _HEIGHT}[anchor[1]]
-    return left, bottom, left + width, bottom + _HEIGHT
+    bottom = place[1] + shift[1] - {"bottom": 0.0, "middle": height / 2, "top": height}[anchor[1]]
+    return left, bottom, left + width, bottom + height
 
 
 def _outside(box: Box, frame: Box) -> float:

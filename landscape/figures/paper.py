@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from valleyscope.landscape.colours import colours_of
-from valleyscope.landscape.figures.contour import draw_contour, surface_title
-from valleyscope.landscape.figures.profile import draw_profile
-from valleyscope.landscape.figures.theme import Theme, new_figure
+from valleyscope.landscape.figures.contour import View, contour_parts
+from valleyscope.landscape.figures.profile import profile_parts
+from valleyscope.landscape.figures.theme import Parts, Theme, heading, new_figure, quantity_title
+from valleyscope.landscape.plot_style import STYLE
 from valleyscope.landscape.storage.landscape_file import Landscape
-from valleyscope.landscape.storage.records import PathRecord, PlaneRecord
+from valleyscope.landscape.storage.records import PathRecord
 
-_WIDTH, _PROFILE, _BETWEEN = 1100, 220, 96
+_LOOK: Final = STYLE["paper"]
 
 
 def paper_figure(
@@ -36,46 +37,40 @@ def paper_figure(
     name = next(iter(landscape.planes)) if plane is None else plane
     if name not in landscape.planes:
         raise ValueError(f"landscape {landscape.name!r} has no plane {name!r}; it has {', '.join(landscape.planes)}")
-    record = landscape.planes[name]
+    record, paths = landscape.planes[name], profile_paths(landscape)
     paint = colours_of(landscape.minima) if colours is None else colours
-    paths = profile_paths(landscape)
-    above, below = _contour_height(record), _PROFILE if paths else 0
-    total = above + below + (_BETWEEN if paths else 0)
-    figure = make_subplots(
-        rows=2 if paths else 1,
-        cols=2,
-        horizontal_spacing=0.14,
-        vertical_spacing=_BETWEEN / total if paths else 0,
-        row_heights=[above, below] if paths else None,
-        subplot_titles=[surface_title("train", "loss", log), surface_title("test", "error")],
-    )
-    new_figure(theme, figure=figure)
-    figure.update_annotations(font={"size": 13})
-    draw_contour(figure, record, "train", "loss", log, clip, theme, paint, bar=_bar(figure, ""))
-    draw_contour(figure, record, "test", "error", log, None, theme, paint, axes="2", bar=_bar(figure, "2"))
-    figure.update_traces(showlegend=False)
+    half = (1 - _LOOK["gap"]) / 2
+    domains = [[left, left + half] for left in (0, half + _LOOK["gap"])]
+    margin = {**_LOOK["margin"], "b": _LOOK["foot"] + _LOOK["legend_line"] * len(paths)}
+    wanted = half * (_LOOK["width"] - margin["l"] - margin["r"]) * np.ptp(record.y) / np.ptp(record.x)
+    above = int(np.clip(wanted, _LOOK["lowest"], _LOOK["highest"]) + 0.5)
+    total = above + (_LOOK["between"] + _LOOK["profile"] if paths else 0)
+    size = {"width": _LOOK["width"], "height": total + margin["t"] + margin["b"]}
+    layout: Parts = {"margin": margin, **size, "annotations": [], "images": []}
+    traces: list[Parts] = []
+
+    def place(parts: Parts, suffix: str, across: list[float], up: list[float]) -> None:
+        traces.extend(parts["traces"])
+        layout[f"xaxis{suffix}"] = {**parts["xaxis"], "domain": across, "anchor": f"y{suffix}"}
+        layout[f"yaxis{suffix}"] = {**parts["yaxis"], "domain": up, "anchor": f"x{suffix}"}
+
+    bottom = 1 - above / total
+    views = View("train", "loss", log, clip, theme, paint), View("test", "error", log, None, theme, paint)
+    for view, suffix, (left, right) in zip(views, ("", "2"), domains, strict=True):
+        bar: dict[str, Any] = {"x": right, "xanchor": "left", "y": bottom, "yanchor": "bottom", "len": above / total}
+        parts = contour_parts(record, view, suffix, bar)
+        place(parts, suffix, [left, right], [bottom, 1])
+        title = heading(quantity_title(view.split, view.value, log), left, 1, theme)
+        layout["annotations"] += [*parts["annotations"], title]
+        layout["images"] += parts["images"]
     if paths:
-        draw_profile(figure, paths, ("train", "test"), False, paint, ("3", "4"))
-    margin = {"l": 56, "r": 64, "t": 40, "b": 96}
-    figure.update_layout(
-        width=_WIDTH,
-        height=total + margin["t"] + margin["b"],
-        legend={"orientation": "h", "x": 0, "xanchor": "left", "y": -52 / total, "yanchor": "top"},
-        margin=margin,
-    )
-    return figure
+        for (split, value), suffix, domain in zip((("train", "loss"), ("test", "error")), "34", domains, strict=True):
+            parts = profile_parts(paths, split, value, False, paint, suffix)
+            place(parts, suffix, domain, [0, _LOOK["profile"] / total])
+        layout |= {"showlegend": True, "legend": {**_LOOK["legend"], "y": _LOOK["legend_place"] / total}}
+    return new_figure(traces, layout, theme)
 
 
 def profile_paths(landscape: Landscape) -> list[PathRecord]:
     """The paths of a profile: curves first, then the straight lines."""
     return [*landscape.curves.values(), *landscape.lines.values()]
-
-
-def _contour_height(plane: PlaneRecord) -> int:
-    """Pixels that a plane needs to fill its half of the width at equal units."""
-    return int(np.clip(0.37 * _WIDTH * np.ptp(plane.y) / np.ptp(plane.x), 160, 620))
-
-
-def _bar(figure: go.Figure, axes: str) -> dict[str, float | str]:
-    across, up = figure.layout[f"xaxis{axes}"].domain, figure.layout[f"yaxis{axes}"].domain
-    return {"x": across[1], "y": up[0], "yanchor": "bottom", "len": up[1] - up[0]}

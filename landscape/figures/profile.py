@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from valleyscope.landscape.colours import colours_of
-from valleyscope.landscape.figures.theme import Theme, axis_title, new_figure
+from valleyscope.landscape.figures.theme import Parts, Theme, log_axis, new_figure, quantity_title
+from valleyscope.landscape.plot_style import STYLE
 from valleyscope.landscape.storage import records
-from valleyscope.landscape.storage.records import Floats, PathRecord, PathValues, recorded
+from valleyscope.landscape.storage.records import PathRecord, recorded
+
+_LOOK: Final = STYLE["profile"]
 
 
 def profile(
@@ -29,50 +31,54 @@ def profile(
     colour of the minimum where it ends. The loss is linear unless ``log``, since a barrier is a
     difference. A value that overflowed is drawn at the top of what did not.
     """
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09, row_heights=[0.58, 0.42])
-    new_figure(theme, figure=figure)
-    draw_profile(figure, paths, (loss_split, error_split or records.error_split(paths)), log, colours, ("", "2"))
-    figure.update_layout(
-        legend={"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"},
-        margin={"t": 16},
-        hovermode="x unified",
-    )
-    figure.update_xaxes(showticklabels=False, title=None, row=1, col=1)
-    return figure
+    top, above, below, bottom = _LOOK["rows"]
+    upper = profile_parts(paths, loss_split, "loss", log, colours)
+    lower = profile_parts(paths, error_split or records.error_split(paths), "error", False, colours, "2")
+    shared = {"title": {"text": ""}, "anchor": "y", "matches": "x2", "showticklabels": False}
+    layout = {
+        **_LOOK["pair"],
+        "xaxis": {**upper["xaxis"], **shared},
+        "yaxis": {**upper["yaxis"], "anchor": "x", "domain": [above, top]},
+        "xaxis2": {**lower["xaxis"], "anchor": "y2"},
+        "yaxis2": {**lower["yaxis"], "anchor": "x2", "domain": [bottom, below]},
+    }
+    return new_figure(upper["traces"] + lower["traces"], layout, theme)
 
 
-def draw_profile(
-    figure: go.Figure,
+def profile_parts(
     paths: Sequence[PathRecord],
-    splits: tuple[str, str],
+    split: str,
+    value: str,
     log: bool,
     colours: Mapping[str, str] | None,
-    axes: tuple[str, str],
-) -> None:
-    """Draw the loss of the first split on axes x<axes[0]>, the error of the second on x<axes[1]>."""
+    suffix: str = "",
+) -> Parts:
+    """Traces and axes of one quantity along the paths, on the axes x<suffix> and y<suffix>."""
     if not paths:
         raise ValueError("a profile needs at least one path")
     paint = colours or colours_of(end for path in paths for end in (path.start, path.end))
-    for split, quantity, axis in zip(splits, ("loss", "error"), axes, strict=True):
-        top = _highest(path.splits[split] for path in paths if split in path.splits) if quantity == "loss" else 1.0
-        for path in paths:
-            if split not in path.splits or not recorded(path.splits[split][quantity]):
-                continue
-            values = path.splits[split][quantity]
-            figure.add_trace(
-                _trace(path, values, quantity, split, min(top, 1e300), path_style(path, paths, paint), axis)
-            )
-        figure.update_layout(
-            {
-                f"xaxis{axis}": {"range": [paths[0].t[0], paths[0].t[-1]], "title": axis_title("t along the path")},
-                f"yaxis{axis}": {
-                    "title": axis_title(f"{split} loss, nats" if quantity == "loss" else f"{split} error"),
-                    "type": "log" if log and quantity == "loss" else "linear",
-                    "rangemode": "tozero",
-                }
-                | ({"tickformat": ".0%"} if quantity == "error" else {}),
-            }
-        )
+    shown = [path for path in paths if split in path.splits and recorded(path.splits[split][value])]
+    lists = [path.splits[split][value] for path in shown]
+    top = max((float(values[np.isfinite(values)].max(initial=-np.inf)) for values in lists), default=-np.inf)
+    top = top if np.isfinite(top) else 1.0
+    traces = []
+    for path, values in zip(shown, lists, strict=True):
+        label = path_label(path)
+        trace = {
+            **{"type": "scatter", "mode": "lines", "x": path.t, "y": np.minimum(values, top)},
+            **{"name": label, "legendgroup": label, "showlegend": value == "loss", "customdata": values},
+            "hovertemplate": f"%{{customdata{STYLE['hover'][value]}}} {split} {value}, {label}<extra></extra>",
+        }
+        where = {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
+        traces.append(trace | {"line": path_style(path, paths, paint)} | where)
+    linear = {"type": "linear", "rangemode": "tozero", "nticks": 6}
+    format_ = {"tickformat": ".1%" if top < _LOOK["small_error"] else ".0%"} if value == "error" else {}
+    scale = log_axis(lists) if log and value == "loss" else linear
+    return {
+        "traces": traces,
+        "xaxis": {"title": {"text": STYLE["titles"]["t"]}, "range": paths[0].t[[0, -1]]},
+        "yaxis": {"title": {"text": quantity_title(split, value)}, **scale, **format_},
+    }
 
 
 def path_label(path: PathRecord) -> str:
@@ -86,36 +92,9 @@ def path_label(path: PathRecord) -> str:
     return f"{what}: {path.start} to {path.end}"
 
 
-def _trace(
-    path: PathRecord, values: Floats, quantity: str, split: str, top: float, style: dict[str, Any], axis: str
-) -> Any:
-    number = ":.3g" if quantity == "loss" else ":.1%"
-    return go.Scatter(
-        x=path.t,
-        y=np.minimum(values, top),
-        customdata=values,
-        mode="lines",
-        line=style,
-        name=path_label(path),
-        legendgroup=path_label(path),
-        showlegend=quantity == "loss",
-        hovertemplate=f"%{{customdata{number}}} {split} {quantity}, {path_label(path)}<extra></extra>",
-        xaxis=f"x{axis}",
-        yaxis=f"y{axis}",
-    )
-
-
-def path_style(path: PathRecord, paths: Sequence[PathRecord], paint: Mapping[str, str]) -> dict[str, Any]:
+def path_style(path: PathRecord, paths: Sequence[PathRecord], colours: Mapping[str, str]) -> Parts:
     """Solid for curves, dashed for lines; dotted for a line that ends where an earlier one does."""
     before = paths[: [other.name for other in paths].index(path.name)]
-    straight = "dot" if any(other.kind == "line" and other.end == path.end for other in before) else "dash"
-    return {
-        "color": paint.get(path.end, "#7F7F7F"),
-        "width": 1.8 if path.kind == "line" else 2.4,
-        "dash": straight if path.kind == "line" else "solid",
-    }
-
-
-def _highest(values: Iterable[PathValues]) -> float:
-    finite = [value.loss[np.isfinite(value.loss)] for value in values]
-    return max((float(part.max()) for part in finite if part.size), default=1.0)
+    again = any(other.kind == "line" and other.end == path.end for other in before)
+    look = _LOOK["curve"] if path.kind != "line" else _LOOK["later_line" if again else "line"]
+    return {**look, "color": colours.get(path.end, STYLE["unnamed"])}

@@ -26,14 +26,16 @@ def sample(x: Floats, y: Floats, values: Floats, places: Floats) -> Floats:
         (up * (1 - right), values[row + 1, column]),
         (up * right, values[row + 1, column + 1]),
     ]
-    # A corner without weight must not spoil the sum: 0 times inf or NaN is NaN.
-    total: Floats = sum((np.where(weight > 0, weight * value, 0.0) for weight, value in corners), np.zeros(len(places)))
+    total = np.zeros(len(places))
+    for weight, value in corners:
+        # A corner without weight must not spoil the sum: 0 times inf or NaN is NaN.
+        total += np.multiply(weight, value, out=np.zeros(len(places)), where=weight > 0)
     return np.where(inside, total, np.nan)
 
 
 def straight_lines(plane: PlaneRecord, points: int = 61) -> dict[tuple[str, str], Floats]:
     """The segments between the minima that span the plane, as places (n, 2)."""
-    ends = [name for name in plane.defining if not is_bend(name)]
+    ends = [name for name in plane.defining if not is_bend(name) and name in plane.points]
     t = np.linspace(0, 1, points)[:, None]
     return {
         (start, end): (1 - t) * np.array(plane.points[start]) + t * np.array(plane.points[end])

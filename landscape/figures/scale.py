@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from decimal import ROUND_HALF_UP, Context
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from valleyscope.landscape.plot_style import STYLE
 from valleyscope.landscape.storage.records import Floats
 
 Quantity = Literal["loss", "error"]
 
-DECADES = 4.0
-SHARE_SHOWN = 90.0
-_FLAT = 1e-6
+_RULES: Final = STYLE["scale"]
+_NUMBERS: Final = STYLE["numbers"]
+_TOLERANCE: Final = 1e-9
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Scale:
     >>> scale = Scale("loss", True, 0.001, 10.0)
     >>> scale.encode([0.0, 0.001, 0.1, 1e6, np.inf]).tolist()
     [-3.0, -3.0, -1.0, 1.0, 1.0]
-    >>> scale.ticks()[1]
+    >>> scale.ticks()["ticktext"]
     ['0.001', '0.01', '0.1', '1', '10']
     """
 
@@ -51,32 +53,33 @@ class Scale:
         low, high = self.encode([self.low, self.high])
         return float(low), float(high)
 
-    def levels(self, most: int = 24) -> tuple[float, float, float]:
-        """Start, end and step of contour levels: a round step, at most ``most`` of them."""
+    def levels(self) -> dict[str, float]:
+        """Start, end and size of contour levels: a round step, not too many of them."""
         low, high = self.range
-        step = _round_step((high - low) / most)
-        return math.floor(low / step) * step + step, high - step / 1e6, step
+        size = _round_step((high - low) / _RULES["levels"])
+        return {"start": math.floor(low / size) * size + size, "end": high - size / 1e6, "size": size}
 
-    def ticks(self) -> tuple[list[float], list[str]]:
+    def ticks(self) -> dict[str, list[Any]]:
         """Where the colour bar has ticks, as encoded values, and the real values that stand there."""
         low, high = self.range
         if self.log:
             values = _log_ticks(self.low, self.high)
         else:
-            step = _round_step((high - low) / 5)
-            values = [n * step / self._factor for n in range(math.ceil(low / step - 1e-9), int(high / step + 1e-9) + 1)]
+            step = _round_step((high - low) / _RULES["ticks"])
+            first, last = math.ceil(low / step - _TOLERANCE), math.floor(high / step + _TOLERANCE)
+            values = [n * step / self._factor for n in range(first, last + 1)]
         places = self.encode(values).tolist()
         labels = [self.label(value) for value in values]
         if self.cut:
-            room = 0.12 * (high - low)
+            room = _RULES["cut_room"] * (high - low)
             kept = [(place, label) for place, label in zip(places, labels, strict=True) if place < high - room]
             places, labels = [place for place, _ in kept] + [high], [label for _, label in kept]
             labels.append(f"≥ {self.label(self.high)}")
-        return places, labels
+        return {"tickvals": places, "ticktext": labels}
 
     def label(self, value: float) -> str:
-        """A real value for people: two or three significant digits, percent for errors."""
-        return f"{100 * value:.3g} %" if self.quantity == "error" else f"{value:.3g}"
+        """A real value for people, percent for errors."""
+        return f"{significant(100 * value)} %" if self.quantity == "error" else significant(value)
 
     @property
     def _factor(self) -> float:
@@ -97,48 +100,64 @@ def scale_for(
         raise ValueError(f"clip is {clip}; give a value above zero, in nats for a loss and as a fraction for an error")
     finite = values[np.isfinite(values)]
     if not finite.size:
-        return Scale(quantity, log, *((1e-3, 1.0) if log else (0.0, 1.0)))
+        return Scale(quantity, log, *(_RULES["none"] if log else (0.0, 1.0)))
     lowest, highest = float(finite.min()), float(finite.max())
     on_paths = np.asarray(along, dtype=np.float64)
     on_paths = on_paths[np.isfinite(on_paths)]
-    high = clip if clip is not None else _two_digits_up(max(np.percentile(finite, SHARE_SHOWN), *on_paths, 0.0))
-    if clip is None and (high >= highest or (np.isinf(values).any() and highest <= 1.5 * high)):
+    high = clip if clip is not None else _two_digits_up(max(np.quantile(finite, _RULES["share_shown"]), *on_paths, 0.0))
+    if clip is None and (high >= highest or (np.isinf(values).any() and highest <= _RULES["near_overflow"] * high)):
         high = highest
-    low = max(lowest, high / 10**DECADES) if log else lowest
-    if log and lowest <= 0:
-        positive = finite[finite > 0]
-        low = max(float(positive.min()) if positive.size else 0.0, high / 10**DECADES)
-    if not low * (1 + _FLAT) < high:
+    low = lowest
+    if log:
+        smallest = float(finite[finite > 0].min(initial=highest)) if highest > 0 else 0.0
+        low = max(smallest, high / 10 ** _RULES["decades"])
+    if not low * (1 + _RULES["flat"]) < high:
         low, high = _around(high, log)
-    cut = bool(highest > high * (1 + 1e-9) or np.isposinf(values).any())
+    cut = bool(highest > high * (1 + _TOLERANCE) or np.isposinf(values).any())
     return Scale(quantity, log, low, high, cut)
 
 
 def _around(value: float, log: bool) -> tuple[float, float]:
     """A range for a surface that is flat."""
     if log:
-        return (value / 10, value) if value > 0 else (1e-3, 1.0)
+        return (value / 10, value) if value > 0 else tuple(_RULES["none"])
     return max(value - 0.5, 0.0), value + 0.5
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
     """Powers of ten; where fewer than three fit, also 2 and 5 between them, or else some round values."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    for digits in ((1,), (1, 3), (1, 2, 5)):
-        ticks = [digit * 10.0**power for power in range(first, last + 1) for digit in digits]
-        inside = [tick for tick in ticks if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
+    for digits in _RULES["tick_digits"]:
+        ticks = [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in digits]
+        inside = [tick for tick in ticks if low * (1 - _TOLERANCE) <= tick <= high * (1 + _TOLERANCE)]
         if len(inside) >= 3:
             return inside
     return [float(tick) for tick in np.geomspace(low, high, 4)]
 
 
 def _round_step(step: float) -> float:
-    power = 10.0 ** math.floor(math.log10(step))
-    return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= step * (1 - 1e-9))
+    power = float(f"1e{math.floor(math.log10(step))}")
+    rounded: float = next(factor * power for factor in _RULES["steps"] if factor * power >= step * (1 - _TOLERANCE))
+    return rounded
 
 
 def _two_digits_up(value: float) -> float:
     if value <= 0:
         return value
-    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return math.ceil(value / unit - 1e-9) * unit
+    unit = float(f"1e{math.floor(math.log10(value)) - 1}")
+    return math.ceil(value / unit - _TOLERANCE) * unit
+
+
+def significant(value: float) -> str:
+    """A number with three significant digits, without zeros at its end unless it has an exponent.
+
+    >>> [significant(value) for value in (0.25, 1000.0, 1.125, 0.00003, 2.5e-9, 1e7, math.inf)]
+    ['0.25', '1000', '1.13', '0.00003', '2.50e-9', '1.00e7', '∞']
+    """
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else "∞" if value > 0 else "−∞"  # noqa: RUF001
+    digits = _NUMBERS["digits"]
+    rounded = Context(prec=digits, rounding=ROUND_HALF_UP).create_decimal_from_float(value)
+    if value and not _NUMBERS["plain_from"] <= abs(value) < _NUMBERS["plain_below"]:
+        return f"{rounded:.{digits - 1}e}".replace("e+", "e")
+    return f"{rounded.normalize():f}"

@@ -1,117 +1,72 @@
-"""What all figures share: type, inks, axes and the options for plotly.js.
-
-The data has the colour, the frame has none. Colours that depend on the theme stand in the layout only, never in a
-trace, so that a page can change the theme by exchanging the layout.
-"""
+"""What all figures share. The values are in static/plots/style.json; the rules are those of static/plots/theme.js."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
+import numpy as np
 import plotly.graph_objects as go
 
+from valleyscope.landscape.plot_style import STYLE
+from valleyscope.landscape.storage.records import Floats
+
 Theme = Literal["light", "dark"]
+Parts = dict[str, Any]
 
-FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-
-CONFIG: Final[Mapping[str, Any]] = {
-    "displaylogo": False,
-    "showSendToCloud": False,
-    "responsive": True,
-    "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d", "hoverClosest3d", "tableRotation"],
-    "toImageButtonOptions": {"format": "svg"},
+CONFIG: Final[Mapping[str, Any]] = {**STYLE["config"], "responsive": True}
+_TITLE: Final = {"x": 0, "xref": "paper", "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top"} | {
+    "pad": {"t": 10},
+    "font": {"size": 13},
 }
+_TITLE_ROOM: Final = 36
 
 
-@dataclass(frozen=True)
-class Inks:
-    """The greys of one theme."""
-
-    text: str
-    muted: str
-    grid: str
-    axis: str
-    panel: str
-    pill: str
-    empty: str
-    hatch: str
-
-
-INKS: Final[Mapping[Theme, Inks]] = {
-    "light": Inks(
-        "#1f2328", "#59636e", "#e7eaee", "#8d96a0", "#ffffff", "rgba(255,255,255,0.88)", "#eceef1", "#cfd4da"
-    ),
-    "dark": Inks("#e6e9ed", "#9da7b3", "#2b323b", "#68727e", "#12161b", "rgba(18,22,27,0.82)", "#20262d", "#363e48"),
-}
-
-
-def inks(theme: Theme) -> Inks:
-    if theme not in INKS:
+def themed(part: Any, theme: Theme) -> Any:
+    """A part of the style in the inks of a theme: "$muted" stands for the ink of that name."""
+    if theme not in STYLE["inks"]:
         raise ValueError(f"theme is {theme!r}; choose light or dark")
-    return INKS[theme]
+    inks = STYLE["inks"][theme]
+    return json.loads(re.sub(r'"\$(\w+)"', lambda found: json.dumps(inks[found[1]]), json.dumps(part)))
 
 
-def new_figure(theme: Theme, title: str = "", figure: go.Figure | None = None) -> go.Figure:
-    """An empty figure (or the given one) in the house style."""
-    figure = go.Figure() if figure is None else figure
-    figure.update_layout(
-        template=_template(inks(theme)),
-        title=title_style(title),
-        margin={"l": 56, "r": 16, "t": 36 if title else 12, "b": 48},
-        autosize=True,
-    )
-    return figure
-
-
-def title_style(text: str) -> dict[str, Any]:
-    return {"text": text, "x": 0, "xref": "paper", "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top"} | {
-        "pad": {"t": 10},
-        "font": {"size": 13},
-    }
-
-
-def axis_title(text: str) -> dict[str, Any]:
-    return {"text": text, "standoff": 8}
-
-
-def _template(ink: Inks) -> go.layout.Template:
-    axis = {
-        "gridcolor": ink.grid,
-        "linecolor": ink.axis,
-        "tickcolor": ink.axis,
-        "ticks": "outside",
-        "ticklen": 4,
-        "tickfont": {"size": 11, "color": ink.muted},
-        "title": {"font": {"size": 12, "color": ink.muted}},
-        "zeroline": False,
-        "showline": True,
-        "automargin": True,
-    }
-    space = {
-        "showbackground": False,
-        "gridcolor": ink.grid,
-        "linecolor": ink.axis,
-        "tickfont": {"size": 10, "color": ink.muted},
-        "title": {"font": {"size": 11, "color": ink.muted}},
-        "zeroline": False,
-        "showspikes": False,
-    }
-    layout = go.Layout(
-        font={"family": FONT, "size": 12, "color": ink.text},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        xaxis=axis,
-        yaxis=axis,
-        scene={"xaxis": space, "yaxis": space, "zaxis": space},
-        legend={"font": {"size": 11, "color": ink.text}, "bgcolor": "rgba(0,0,0,0)"},
-        hoverlabel={
-            "bgcolor": ink.panel,
-            "bordercolor": ink.axis,
-            "font": {"family": FONT, "size": 12, "color": ink.text},
-            "align": "left",
+def new_figure(data: list[Parts], layout: Mapping[str, Any], theme: Theme, title: str = "") -> go.Figure:
+    """A figure in our style. All that depends on the theme is in its template, never in a trace."""
+    style = themed(STYLE, theme)
+    axis, side, bar = style["axis"], style["scene_axis"], [{"colorbar": style["bar"]}]
+    template = {
+        "data": {"contour": bar, "heatmap": bar, "surface": bar, "bar": [{"insidetextfont": style["bar_text"]}]},
+        "layout": {
+            **style["layout"],
+            **{"xaxis": axis, "yaxis": axis, "scene": {"xaxis": side, "yaxis": side, "zaxis": side}},
         },
-        modebar={"bgcolor": "rgba(0,0,0,0)", "color": ink.muted, "activecolor": ink.text},
-    )
-    return go.layout.Template(layout=layout)
+    }
+    whole = {"template": template, "margin": STYLE["margin"], **layout}
+    if title:
+        whole |= {"title": {"text": title, **_TITLE}, "margin": {**whole["margin"], "t": _TITLE_ROOM}}
+    return go.Figure({"data": data, "layout": whole})
+
+
+def quantity_title(split: str, value: str, log: bool = False) -> str:
+    titles = STYLE["titles"]
+    return f"{split} {titles[value]}{titles['log'] if log and value == 'loss' else ''}"
+
+
+def heading(text: str, x: float, y: float, theme: Theme) -> Parts:
+    """A text above one of several pictures."""
+    return {"text": text, "x": x, "y": y, **themed(STYLE["heading"], theme)}
+
+
+def log_axis(lists: Iterable[Floats]) -> Parts:
+    """A logarithmic axis: powers of ten, or what plotly chooses where hardly one of them would be seen."""
+    values = np.concatenate([*lists, np.empty(0)])
+    values = values[np.isfinite(values) & (values > 0)]
+    wide = values.size > 0 and values.max() >= STYLE["scale"]["log_axis"] * values.min()
+    return {"type": "log", **({"dtick": 1} if wide else {"nticks": 6})}
+
+
+def escaped(text: str) -> str:
+    """Text that plotly shows as it is: it would read tags and fields in it."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace("%{", "% {")

@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import plotly.graph_objects as go
 
 from valleyscope.landscape.colours import colours_of
-from valleyscope.landscape.figures.theme import Theme, axis_title, new_figure
-from valleyscope.landscape.storage.records import MinimumRecord, recorded
+from valleyscope.landscape.figures.theme import Theme, escaped, log_axis, new_figure
+from valleyscope.landscape.plot_style import STYLE
+from valleyscope.landscape.storage.records import MinimumRecord
 
-
-@dataclass(frozen=True)
-class Quantity:
-    """A column of the training record, or a pair for train and test, and how it is shown."""
-
-    title: str
-    columns: Mapping[str, str]
-    log: bool = False
-    percent: bool = False
-
-
-QUANTITIES: Final[Mapping[str, Quantity]] = {
-    "loss": Quantity("loss, nats (test dotted)", {"train": "train_loss", "test": "test_loss"}, log=True),
-    "accuracy": Quantity("accuracy (test dotted)", {"train": "train_accuracy", "test": "test_accuracy"}, percent=True),
-    "sparsity": Quantity("sparsity (zero parameters)", {"": "sparsity"}, percent=True),
-    "zero_groups": Quantity("groups that are zero", {"": "zero_groups"}, percent=True),
-    "threshold": Quantity("accumulated threshold G", {"": "threshold"}),
-    "angle": Quantity("angle, degrees", {"": "angle"}),
-    "learning_rate": Quantity("learning rate", {"": "learning_rate"}, log=True),
-}
+_LOOK: Final = STYLE["training"]
+_LEGEND: Final = {"orientation": "h", "x": 0, "xanchor": "left", "y": -0.22, "yanchor": "top"}
+QUANTITIES: Final[Mapping[str, Any]] = _LOOK["quantities"]
 
 
 def training(
@@ -48,42 +31,37 @@ def training(
         raise ValueError(f"quantity is {quantity!r}; choose one of {', '.join(QUANTITIES)}")
     shown, records = QUANTITIES[quantity], list(minima)
     paint = colours or colours_of(minimum.name for minimum in records)
-    figure = new_figure(theme, shown.title if title is None else title)
+    traces, lists = [], []
     for minimum in records:
-        for split, column in shown.columns.items():
-            values = minimum.epochs.get(column)
-            if values is None or not recorded(values):
+        for split, column in shown["columns"].items():
+            values = minimum.epochs.get(column, np.empty(0))
+            lists.append(values)
+            if not np.isfinite(values).any():
                 continue
-            label = f"{minimum.name}, {split}" if split else minimum.name
-            number = ":.1%" if shown.percent else ":.3g"
-            figure.add_trace(
-                go.Scatter(
-                    x=minimum.epochs.get("epoch", np.arange(1.0, len(values) + 1)),
-                    y=np.where(np.isfinite(values), values, np.nan),
-                    mode="lines",
-                    line={"color": paint[minimum.name], "width": 1.8, "dash": "dot" if split == "test" else "solid"},
-                    name=minimum.name,
-                    legendgroup=minimum.name,
-                    showlegend=split != "test",
-                    hovertemplate=f"%{{y{number}}} {label}<extra></extra>",
-                )
-            )
-    as_log = shown.log if log is None else log
-    figure.update_layout(
-        xaxis={"title": axis_title("epoch")},
-        yaxis={"type": "log" if as_log else "linear", "rangemode": "normal" if as_log else "tozero"}
-        | ({"tickformat": ".0%"} if shown.percent else _log_ticks(figure) if as_log else {})
-        | ({"rangemode": "normal"} if quantity == "accuracy" else {}),
-        legend={"orientation": "h", "x": 0, "xanchor": "left", "y": -0.22, "yanchor": "top"},
-        hovermode="x unified",
-        showlegend=True,
-    )
-    return figure
+            colour, label = paint[minimum.name], escaped(minimum.name)
+            number = STYLE["hover"]["error" if shown.get("percent") else "loss"]
+            trace = {
+                "mode": "markers" if len(values) == 1 else "lines",
+                "x": minimum.epochs.get("epoch", np.arange(1.0, len(values) + 1)),
+                "y": np.where(np.isfinite(values), values, np.nan),
+                "line": {"color": colour, "width": _LOOK["width"], "dash": _LOOK["dashes"][split]},
+                "marker": {"color": colour, "size": _LOOK["marker"]},
+                "hovertemplate": f"%{{y{number}}} {label}{f', {split}' if split else ''}<extra></extra>",
+            }
+            legend = {"name": minimum.name, "legendgroup": minimum.name, "showlegend": split != "test"}
+            traces.append({"type": "scatter", **trace, **legend})
+    linear = {"type": "linear", "rangemode": "tozero" if shown.get("zero") else "normal", "nticks": 6}
+    as_log = shown.get("log", False) if log is None else log
+    percent = {"tickformat": "~%"} if shown.get("percent") else {}
+    layout = {
+        "xaxis": {"title": {"text": STYLE["titles"]["epoch"]}, **_epoch_ticks(records)},
+        "yaxis": {**(log_axis(lists) if as_log else linear), **percent},
+        **{"legend": _LEGEND, "hovermode": "x unified", "showlegend": True},
+    }
+    return new_figure(traces, layout, theme, shown["title"] if title is None else title)
 
 
-def _log_ticks(figure: go.Figure) -> dict[str, Any]:
-    """Powers of ten, or what plotly chooses where hardly one of them would be seen."""
-    drawn = np.concatenate([np.asarray(trace.y, dtype=float) for trace in figure.data] or [np.empty(0)])
-    values = drawn[np.isfinite(drawn) & (drawn > 0)]
-    wide = values.size > 0 and values.max() >= 20 * values.min()
-    return {"dtick": 1} if wide else {"nticks": 6}
+def _epoch_ticks(minima: Iterable[MinimumRecord]) -> dict[str, int]:
+    """There is no half of an epoch: as long as there are few, each has a tick."""
+    last = max((float(minimum.epochs.get("epoch", np.ones(1))[-1:].sum()) for minimum in minima), default=1.0)
+    return {"tick0": 0, "dtick": 1} if last <= _LOOK["few_epochs"] else {"nticks": 6}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from string import Template
 from typing import Any, Final
@@ -12,16 +12,20 @@ from typing import Any, Final
 from plotly.offline import get_plotlyjs
 
 from valleyscope.landscape.colours import colours_of
-from valleyscope.landscape.figures import CONFIG, profile_paths
+from valleyscope.landscape.figures import QUANTITIES, profile_paths
+from valleyscope.landscape.figures.contour import quantities_of
 from valleyscope.landscape.figures.labels import belongs, shown_points
 from valleyscope.landscape.figures.sampling import is_bend
-from valleyscope.landscape.report import plots, tables
-from valleyscope.landscape.report.plots import Plot
+from valleyscope.landscape.figures.scale import significant
+from valleyscope.landscape.figures.theme import quantity_title
+from valleyscope.landscape.plot_style import STATIC
+from valleyscope.landscape.report import tables
+from valleyscope.landscape.report.embedding import figure_data, import_map
 from valleyscope.landscape.report.verdict_section import head
-from valleyscope.landscape.report.words import GLOSSARY, moment, text
+from valleyscope.landscape.report.words import moment, text
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
-from valleyscope.landscape.storage.records import TRAJECTORY, PlaneRecord
+from valleyscope.landscape.storage.records import TRAJECTORY, PlaneRecord, recorded
 
 _ASSETS: Final = files("valleyscope.landscape.report")
 _PATHS_CAPTION: Final = (
@@ -39,18 +43,19 @@ def write_report(landscape: Landscape, path: str | os.PathLike[str]) -> None:
 def report_html(landscape: Landscape) -> str:
     """The report as HTML, with plotly.js inside."""
     colours = colours_of(landscape.minima)
-    drawn: list[Plot] = []
+    planes = [plane for plane in landscape.planes.values() if plane.done.any()]
     body = "".join(
         [
-            *(_plane_section(plane, colours, drawn) for plane in landscape.planes.values() if plane.done.any()),
-            _paths_section(landscape, colours, drawn),
-            _minima_section(landscape, colours, drawn),
-            _training_section(landscape, colours, drawn),
-            _relief_section(landscape, colours, drawn),
+            *(_plane_section(plane) for plane in planes),
+            _paths_section(landscape),
+            _minima_section(landscape, colours),
+            _training_section(landscape, colours),
+            _surfaces_section(planes),
             _section("Provenance", tables.provenance_list(landscape) + tables.spec_block(landscape)),
             _section("What the words mean", _glossary()),
         ]
     )
+    script = _asset("report.js")
     return Template(_asset("report.html")).substitute(
         title=text(landscape.name),
         facts=text(" · ".join(_facts(landscape))),
@@ -58,55 +63,92 @@ def report_html(landscape: Landscape) -> str:
         body=body,
         style=_asset("report.css"),
         plotly=get_plotlyjs(),
-        figures="{" + ",".join(f'"plot-{plot.key}":{plot.to_json()}' for plot in drawn) + "}",
-        config=_config(),
-        script=_asset("report.js"),
+        data=figure_data(landscape, colours),
+        modules=import_map(script),
+        script=script,
     )
 
 
-def _plane_section(plane: PlaneRecord, colours: Mapping[str, str], drawn: list[Plot]) -> str:
-    pair = plots.plane_plots(plane, colours)
-    drawn += pair
-    return _section(f"Plane {plane.name}", f'<div class="pair">{_html(pair)}</div>{_caption(plane)}')
+def _plane_section(plane: PlaneRecord) -> str:
+    """Train loss and test error of a plane, or what was recorded instead."""
+    shown = "".join(
+        _figure(
+            f"{split} {value} on the plane {plane.name}",
+            quantity_title(split, value, log=True),
+            **{"kind": "contour", "plane": plane.name, "split": split, "value": value},
+        )
+        for split, value in _shown_quantities(plane)
+    )
+    return _section(f"Plane {plane.name}", f'<div class="pair">{shown}</div>{_caption(plane)}')
 
 
-def _paths_section(landscape: Landscape, colours: Mapping[str, str], drawn: list[Plot]) -> str:
+def _paths_section(landscape: Landscape) -> str:
     paths = profile_paths(landscape)
     if not paths:
         return ""
-    drawn.append(plots.profile_plot(landscape, colours))
-    return _section("Along the paths", _html(drawn[-1:]) + _PATHS_CAPTION + tables.paths_table(paths))
+    plot = _figure("loss and error along the paths between the minima", kind="profile")
+    return _section("Along the paths", plot + _PATHS_CAPTION + tables.paths_table(paths))
 
 
-def _minima_section(landscape: Landscape, colours: Mapping[str, str], drawn: list[Plot]) -> str:
+def _minima_section(landscape: Landscape, colours: Mapping[str, str]) -> str:
     if not landscape.minima:
         return ""
-    layers = plots.sparsity_plot(landscape, colours)
     content = tables.minima_table(landscape, colours)
-    if layers is not None:
-        drawn.append(layers)
-        content += f"<h3>Sparsity by layer</h3>{layers.html}"
+    if any(minimum.layers for minimum in landscape.minima.values()):
+        plot = _figure("groups that are zero, by layer", kind="sparsity")
+        content += f"<h3>Sparsity by layer</h3>{_legend(colours)}{plot}"
     return _section("Minima", content)
 
 
-def _training_section(landscape: Landscape, colours: Mapping[str, str], drawn: list[Plot]) -> str:
-    curves = plots.training_plots(landscape, colours)
-    drawn += curves
-    return _section("Training", f'<div class="triple">{_html(curves)}</div>') if curves else ""
+def _training_section(landscape: Landscape, colours: Mapping[str, str]) -> str:
+    """Loss, accuracy and sparsity over the epochs, as far as they were measured."""
+    epochs = [minimum.epochs for minimum in landscape.minima.values()]
+    measured = [
+        quantity
+        for quantity in ("loss", "accuracy", "sparsity")
+        for columns in [QUANTITIES[quantity]["columns"].values()]
+        if any(recorded(record[column]) for record in epochs for column in columns if column in record)
+    ]
+    if not measured:
+        return ""
+    plot = _figure(f"{_listed(measured)} over the epochs", kind="training", quantities=" ".join(measured))
+    return _section("Training", _legend(colours) + plot)
 
 
-def _relief_section(landscape: Landscape, colours: Mapping[str, str], drawn: list[Plot]) -> str:
-    reliefs = plots.relief_plots(landscape, colours)
-    drawn += reliefs
-    return _section("In three dimensions", f'<div class="pair">{_html(reliefs)}</div>') if reliefs else ""
+def _surfaces_section(planes: Iterable[PlaneRecord]) -> str:
+    """The first quantity of every plane in three dimensions."""
+    plots = ""
+    for plane in planes:
+        split, value = _shown_quantities(plane)[0]
+        title = f"plane {plane.name}: {split} {value}"
+        where = {"plane": plane.name, "split": split, "value": value}
+        plots += _figure(f"{title} in three dimensions", title, kind="surface3d", **where)
+    return _section("In three dimensions", f'<div class="pair">{plots}</div>') if plots else ""
+
+
+def _shown_quantities(plane: PlaneRecord) -> Sequence[tuple[str, str]]:
+    """Train loss and test error where recorded; else the first that are."""
+    there = quantities_of(plane)
+    return [pair for pair in there if pair in (("train", "loss"), ("test", "error"))] or there[:2]
 
 
 def _section(title: str, content: str) -> str:
     return f"<section><h2>{text(title)}</h2>{content}</section>\n"
 
 
-def _html(shown: Iterable[Plot]) -> str:
-    return "".join(plot.html for plot in shown)
+def _figure(label: str, title: str = "", **data: str) -> str:
+    """A place that the script fills with the figure that its data names.
+
+    The title is text of the page, not of the figure: it wraps, and a screen reader finds it.
+    """
+    caption = f"<figcaption>{text(title)}</figcaption>" if title else ""
+    said = "".join(f' data-{key}="{text(value)}"' for key, value in data.items())
+    return f'<figure>{caption}<div class="plot" role="img" aria-label="{text(label)}"{said}></div></figure>'
+
+
+def _legend(colours: Mapping[str, str]) -> str:
+    names = (f"<span>{tables.dot(colour)}{text(name)}</span>" for name, colour in colours.items())
+    return f'<p class="legend">{"".join(names)}</p>'
 
 
 def _caption(plane: PlaneRecord) -> str:
@@ -120,7 +162,9 @@ def _caption(plane: PlaneRecord) -> str:
         sentences.append("Dashed: straight lines.")
     if len(curves) < len(plane.paths):
         sentences.append("Dotted chains: training, epoch by epoch.")
-    hollow = [f"{name} ({plane.distances[name]:.3g} off the plane)" for name in points if plane.is_projected(name)]
+    hollow = [
+        f"{name} ({significant(plane.distances[name])} off the plane)" for name in points if plane.is_projected(name)
+    ]
     if hollow:
         sentences.append(f"Hollow: projected, {_listed(hollow)}.")
     outside = [name for name in plane.points if name not in points and belongs(name, plane)]
@@ -158,12 +202,12 @@ def _facts(landscape: Landscape) -> list[str]:
 
 
 def _glossary() -> str:
-    entries = (f"<div><dt>{word}</dt><dd>{meaning}</dd></div>" for word, meaning in GLOSSARY)
+    """The words of the report, as the help of the dashboard explains them."""
+    known = json.loads((STATIC / "glossary.json").read_text(encoding="utf-8"))
+    words = {word: known["words"][word] for word in ("minimum", "barrier", "plane", "sparsity", "sharpness")}
+    shown = {**words, **known["verdicts"]}
+    entries = (f"<div><dt>{text(word)}</dt><dd>{text(meaning)}</dd></div>" for word, meaning in shown.items())
     return f'<dl class="words">{"".join(entries)}</dl>'
-
-
-def _config() -> str:
-    return json.dumps({**CONFIG, "responsive": False})
 
 
 def _asset(name: str) -> str:

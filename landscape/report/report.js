@@ -1,59 +1,57 @@
-"use strict";
-const figures = JSON.parse(document.getElementById("figures").textContent);
-const config = JSON.parse(document.getElementById("config").textContent);
-const dark = window.matchMedia("(prefers-color-scheme: dark)");
-const narrow = 480;
-const tallest = 580;
+// Draws the figures of the report with the modules of the dashboard, which the import map holds.
 
-// On a narrow page the colour bar lies above the frame, so that the frame has the whole width.
-const barAbove = { orientation: "h", x: 0.5, xanchor: "center", y: 1, yanchor: "bottom", len: 1, thickness: 8, xpad: 0, ypad: 6, tickangle: 0 };
+import { Plane } from 'landscape/plane.js';
+import { each, minimumOf, pathOf } from 'landscape/records.js';
+import { contourFigure } from 'plots/contour.js';
+import { profileEntries, profilePairFigure } from 'plots/profile.js';
+import { sparsityFigure } from 'plots/sparsity.js';
+import { surfaceFigure } from 'plots/surface3d.js';
+import { NARROW, sizeOf, style } from 'plots/theme.js';
+import { trainingFigure } from 'plots/training.js';
 
-// Labels of a lying bar are wider than their distance: those that would run into the last one are left out.
-function spaced({ zmin, zmax, colorbar }) {
-  const last = colorbar.tickvals.length - 1;
-  const clear = (place) => colorbar.tickvals[last] - place > 0.2 * (zmax - zmin);
-  const kept = colorbar.tickvals.map((place, index) => index === last || clear(place));
-  const pick = (list) => list.filter((_, index) => kept[index]);
-  return { tickvals: pick(colorbar.tickvals), ticktext: pick(colorbar.ticktext) };
-}
+const data = JSON.parse(document.getElementById('data').textContent);
+const { colours, errorSplit } = data;
+const planes = each(data.planes, Plane.whole);
+const minima = data.minima.map(minimumOf);
+const entries = profileEntries(data.paths.map(pathOf), colours);
+const runs = minima.map(({ name, epochs }) => ({ label: name, epochs, color: colours[name] }));
+const config = { ...style.config, responsive: false };
+const dark = matchMedia('(prefers-color-scheme: dark)');
 
-function narrowed({ data, layout }) {
-  const [surface, ...rest] = data;
-  const { margin, scene } = layout;
-  if (scene) {
-    const eye = Object.fromEntries(Object.entries(scene.camera.eye).map(([axis, place]) => [axis, 1.3 * place]));
-    const camera = { ...scene.camera, eye };
-    return { data: [{ ...surface, showscale: false }, ...rest], layout: { ...layout, scene: { ...scene, camera } } };
-  }
-  if (!surface.colorbar) return { data, layout };
-  const lying = { ...surface, colorbar: { ...surface.colorbar, ...barAbove, ...spaced(surface) } };
-  return { data: [lying, ...rest], layout: { ...layout, margin: { ...margin, r: 26, t: 64 } } };
-}
+// What a place for a figure says of it, and how it is shown: {data, layout, height, shape}.
+const FIGURES = {
+  contour({ plane, split, value }, view) {
+    const [width, height] = planes[plane].extent;
+    return { ...contourFigure(planes[plane], { ...view, split, value, log: true, colours }), shape: height / width };
+  },
+  surface3d({ plane, split, value }, view) {
+    const height = Math.min(480, view.room);
+    return { ...surfaceFigure(planes[plane], { ...view, split, value, log: true, colours }), height };
+  },
+  profile(_, view) {
+    // The legend needs a line for each path where the page is narrow.
+    return { ...profilePairFigure(entries, { ...view, splits: ['train', errorSplit] }), height: view.narrow ? 560 : 460 };
+  },
+  sparsity: (_, view) => sparsityFigure(minima, { ...view, colours }),
+  training({ quantities }, view) {
+    return trainingFigure(runs, { ...view, quantities: quantities.split(' '), log: true });
+  },
+};
 
-// A plane has equal units on both axes: its frame is given, and the plot is as large as the frame and its margins.
-function size(plot, room, { margin, scene }) {
-  const shape = Number(plot.dataset.shape);
-  const height = Number(plot.dataset.height);
-  if (scene) return { width: room, height: Math.min(height, room) };
-  // The legend of the profile needs a line for each path where the page is narrow.
-  if (!shape) return { width: room, height: room < narrow && plot.id === "plot-profile" ? height + 100 : height };
-  const across = margin.l + margin.r;
-  const up = margin.t + margin.b;
-  const frame = Math.min(room - across, (tallest - up) / shape);
-  return { width: Math.round(frame + across), height: Math.round(frame * shape + up) };
-}
-
-function draw(theme) {
-  for (const plot of document.querySelectorAll(".plot")) {
-    plot.style.width = "100%";
+function draw() {
+  const mode = dark.matches && !document.body.classList.contains('sheet') ? 'dark' : 'light';
+  for (const plot of document.querySelectorAll('.plot')) {
+    plot.style.width = '100%';
     const room = plot.clientWidth;
-    const { data, layouts } = figures[plot.id];
-    const wide = { data, layout: layouts[theme ?? (dark.matches ? "dark" : "light")] };
-    const shown = room < narrow ? narrowed(wide) : wide;
-    const { width, height } = size(plot, room, shown.layout);
-    plot.style.width = `${width}px`;
-    plot.style.height = `${height}px`;
-    Plotly.react(plot, shown.data, { ...shown.layout, width, height, autosize: false }, config);
+    const narrow = room < NARROW;
+    const { data: traces, layout, height, shape } = FIGURES[plot.dataset.kind](plot.dataset, { room, narrow, mode, hover: true });
+    const size = sizeOf(room, { ...layout, height: height ?? layout.height }, shape);
+    plot.style.width = `${size.width}px`;
+    plot.style.height = `${size.height}px`;
+    // What plotly.js keeps of a standing colour bar spoils the margins of a lying one.
+    const make = plot.dataset.narrow === String(narrow) ? Plotly.react : Plotly.newPlot;
+    plot.dataset.narrow = String(narrow);
+    make(plot, traces, { ...layout, ...size, autosize: false }, config);
   }
 }
 
@@ -65,16 +63,16 @@ new ResizeObserver(([entry]) => {
   lastWidth = width;
   clearTimeout(waiting);
   waiting = setTimeout(draw, 60);
-}).observe(document.querySelector("main"));
+}).observe(document.querySelector('main'));
 
-dark.addEventListener("change", () => draw());
+dark.addEventListener('change', draw);
 
 // Plots do not shrink with the sheet: for print the page is laid out at one width, which the style sheet scales to paper.
-window.addEventListener("beforeprint", () => {
-  document.body.classList.add("sheet");
-  draw("light");
+addEventListener('beforeprint', () => {
+  document.body.classList.add('sheet');
+  draw();
 });
-window.addEventListener("afterprint", () => {
-  document.body.classList.remove("sheet");
+addEventListener('afterprint', () => {
+  document.body.classList.remove('sheet');
   draw();
 });

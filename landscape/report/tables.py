@@ -23,7 +23,7 @@ def minima_table(landscape: Landscape, colours: Mapping[str, str]) -> str:
     for minimum in landscape.minima.values():
         final = minimum.final
         cells = [
-            f'<i class="dot" style="background:{text(colours[minimum.name])}"></i>{text(minimum.name)}',
+            dot(colours[minimum.name]) + text(minimum.name),
             text(minimum.optimizer or MISSING),
             loss(final.get("train_loss")),
             loss(final.get("test_loss")),
@@ -87,6 +87,10 @@ def table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]], words:
     )
     frame = f'<div class="scroll" tabindex="0" role="region" aria-label="table of {text(name)}">'
     return f"{frame}<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def dot(colour: str) -> str:
+    return f'<i class="dot" style="background:{text(colour)}"></i>'
 
 
 def _numeric(column: int, words: int) -> str:

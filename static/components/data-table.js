@@ -13,24 +13,3 @@ export function dataTable({ caption, text, numbers = [], rows }) {
       element('thead', {}, element('tr', {}, [...text, ...numbers].map((title, index) => element('th', { scope: 'col', class: align(index) }, title)))),
       element('tbody', {}, rows.map((row) => element('tr', {}, row.map((cell, index) => element('td', { class: align(index) }, cell)))))));
 }
-
-/**
- * A button that shows the numbers behind a plot, made when they are first wanted.
- * @param {() => {caption: string, columns: object[], rows: object[][]}} content
- */
-export function tableToggle(content) {
-  const place = element('div.behind', { hidden: true });
-  const button = element('button.plain', { type: 'button', 'aria-expanded': 'false', onclick: toggle }, 'Table');
-  return { button, place, refresh: () => { if (!place.hidden) show(); } };
-
-  function toggle() {
-    place.hidden = !place.hidden;
-    button.setAttribute('aria-expanded', String(!place.hidden));
-    if (place.hidden) place.replaceChildren();
-    else show();
-  }
-
-  function show() {
-    place.replaceChildren(dataTable(content()));
-  }
-}

@@ -2,6 +2,7 @@
 
 import { fromJson } from '../plots/numbers.js';
 import { Plane, decoded } from './plane.js';
+import { each, minimumOf, pathOf } from './records.js';
 
 const REFRESH_DELAY = 1500;
 const BATCH_DELAY = 120;
@@ -112,19 +113,14 @@ export class LiveExperiment extends EventTarget {
 
   async #loadMinima() {
     const { minima } = await this.#get('/minima');
-    this.minima = Object.fromEntries(
-      Object.entries(minima).map(([name, minimum]) => [
-        name,
-        { ...minimum, epochs: numbers(minimum.epochs), final: values(minimum.final) },
-      ]),
-    );
+    this.minima = each(minima, minimumOf);
     this.#changed('minima');
   }
 
   async #loadPaths() {
     const { curves, lines } = await this.#get('/profile');
-    this.curves = eachPath(curves);
-    this.lines = eachPath(lines);
+    this.curves = each(curves, pathOf);
+    this.lines = each(lines, pathOf);
     this.#changed('paths');
   }
 
@@ -230,27 +226,4 @@ export class LiveExperiment extends EventTarget {
   #binary(path) {
     return this.#api.binary(this.#path + path, { signal: this.#closing.signal });
   }
-}
-
-function numbers(lists) {
-  return Object.fromEntries(Object.entries(lists).map(([name, list]) => [name, list.map(fromJson)]));
-}
-
-function values(record) {
-  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, fromJson(value)]));
-}
-
-function eachPath(paths) {
-  return Object.fromEntries(
-    Object.entries(paths).map(([name, path]) => [
-      name,
-      {
-        ...path,
-        arc: path.arc.map(fromJson),
-        loss: numbers(path.loss),
-        error: numbers(path.error),
-        barrier: values(path.barrier),
-      },
-    ]),
-  );
 }

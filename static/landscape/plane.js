@@ -25,6 +25,15 @@ export class Plane {
     this.grids = new Map();
   }
 
+  /** A plane with all its values at once: `grids` has an array for each "split quantity" that was recorded. */
+  static whole(answer) {
+    const plane = new Plane(answer);
+    const done = decoded(answer.done);
+    for (const [key, values] of Object.entries(answer.grids)) plane.merge(...key.split(' '), decoded(values), done);
+    plane.markDone(done);
+    return plane;
+  }
+
   get extent() {
     return [this.x[this.columns - 1] - this.x[0], this.y[this.rows - 1] - this.y[0]];
   }

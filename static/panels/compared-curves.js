@@ -3,7 +3,8 @@
 import { element } from '../elements.js';
 import { Plot } from '../plots/plot.js';
 import { pathLabel, profileFigure } from '../plots/profile.js';
-import { QUANTITIES, trainingFigure } from '../plots/training.js';
+import { quantityTitle } from '../plots/theme.js';
+import { trainingFigure } from '../plots/training.js';
 import { choice, toggle } from './toolbar-controls.js';
 import { profileTable, trainingTable } from './tables.js';
 
@@ -39,7 +40,7 @@ export class ComparedCurvesPanel {
       value,
       plot: new Plot({
         label: `${split} ${value} along the path, all experiments`,
-        caption: value === 'loss' ? `${split} loss, nats` : `${split} error`,
+        caption: quantityTitle(split, value),
         table: () => profileTable(this.#entries(), split, value),
       }),
     }));
@@ -74,15 +75,8 @@ export class ComparedCurvesPanel {
     const { mode } = this.#context.theme;
     for (const { plot, split, value } of this.profiles)
       plot.draw(({ narrow }) => profileFigure(this.#entries(), { split, value, log: view.profileLog, mode, narrow }));
-    const quantities = Object.keys(QUANTITIES);
     this.training.draw(({ room, narrow }) =>
-      trainingFigure(this.#runs(), {
-        quantities,
-        columns: room < 620 ? 1 : room < 940 ? 2 : 3,
-        log: view.trainingLog,
-        mode,
-        narrow,
-      }),
+      trainingFigure(this.#runs(), { room, log: view.trainingLog, mode, narrow }),
     );
   }
 

@@ -6,6 +6,7 @@ import { contourFigure, valuesAlong } from '../plots/contour.js';
 import { significant } from '../plots/numbers.js';
 import { Plot } from '../plots/plot.js';
 import { scaleFor } from '../plots/scale.js';
+import { quantityTitle } from '../plots/theme.js';
 import { choice, clipRange, clipSlider, segmented, toggle } from './toolbar-controls.js';
 import { SurfacePointer } from './surface-pointer.js';
 import { surfaceTable } from './tables.js';
@@ -114,10 +115,9 @@ export class ComparedSurfacesPanel {
 
   #drawPane(pane, plane, { split, value, scale, zoom }) {
     const { plot, member } = pane;
-    const logarithmic = scale.log ? ' (log scale)' : '';
     plot.caption.replaceChildren(
       element('i.dot', { style: `background:${member.color}` }),
-      ` ${member.label}: ${split} ${value}${value === 'loss' ? `, nats${logarithmic}` : ''}`,
+      ` ${member.label}: ${quantityTitle(split, value, scale.log)}`,
     );
     const shape = (zoom.y[1] - zoom.y[0]) / (zoom.x[1] - zoom.x[0]);
     plot.draw(({ narrow }) => ({

@@ -87,7 +87,7 @@ export class TrainingPanel {
     this.blank = element(
       'div.blanks',
       {},
-      Object.keys(QUANTITIES).map(() => element('div.blank')),
+      QUANTITIES.map(() => element('div.blank')),
     );
     this.node = element('section.panel.training', {},
       element('div.toolbar', {}, element('h2', {}, 'Training'), this.log.node, this.legend, this.plot.button),
@@ -115,15 +115,8 @@ export class TrainingPanel {
     showOrWait(this, runs.length > 0, this.#live.active);
     if (!runs.length) return;
     this.legend.replaceChildren(...runs.map(({ name, color }) => colouredName(color, name)));
-    const quantities = Object.keys(QUANTITIES);
     this.plot.draw(({ room, narrow }) =>
-      trainingFigure(runs, {
-        quantities,
-        columns: room < 620 ? 1 : room < 940 ? 2 : 3,
-        log: this.view.trainingLog,
-        mode: this.#context.theme.mode,
-        narrow,
-      }),
+      trainingFigure(runs, { room, log: this.view.trainingLog, mode: this.#context.theme.mode, narrow }),
     );
   }
 

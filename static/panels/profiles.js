@@ -6,7 +6,8 @@ import { valueAt } from '../plots/along.js';
 import { setMarks } from '../plots/cursor.js';
 import { valueText } from '../plots/numbers.js';
 import { Plot } from '../plots/plot.js';
-import { pathLabel, pathStyle, profileFigure } from '../plots/profile.js';
+import { profileEntries, profileFigure } from '../plots/profile.js';
+import { quantityTitle } from '../plots/theme.js';
 import { toggle } from './toolbar-controls.js';
 import { legendLine } from './legend-line.js';
 import { pathsTable, profileTable } from './tables.js';
@@ -37,8 +38,7 @@ export class ProfilesPanel {
 
   /** All paths with their look. */
   get entries() {
-    const { paths } = this.#live;
-    return paths.map((path) => ({ path, label: pathLabel(path), line: pathStyle(path, paths, this.#context.colours) }));
+    return profileEntries(this.#live.paths, this.#context.colours);
   }
 
   get shown() {
@@ -97,7 +97,7 @@ export class ProfilesPanel {
     if (this.node.hidden) return;
     this.pictures.replaceChildren(
       ...this.#quantities.map(([split, value]) =>
-        element('figure.plate', {}, element('div.plot-head', {}, titleOf(split, value)), element('div.blank')),
+        element('figure.plate', {}, element('div.plot-head', {}, quantityTitle(split, value)), element('div.blank')),
       ),
     );
     this.summary.replaceChildren(
@@ -118,7 +118,7 @@ export class ProfilesPanel {
       const table = () => profileTable(this.shown, split, value);
       const plot = new Plot({
         label: `${split} ${value} along the paths. Arrow keys move along t.`,
-        caption: titleOf(split, value),
+        caption: quantityTitle(split, value),
         table,
       });
       this.#bind(plot);
@@ -192,8 +192,4 @@ export class ProfilesPanel {
     for (const button of this.legend.children)
       button.setAttribute('aria-pressed', String(!hidden.has(button.dataset.path)));
   }
-}
-
-function titleOf(split, value) {
-  return value === 'loss' ? `${split} loss, nats` : `${split} error`;
 }

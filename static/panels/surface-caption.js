@@ -1,10 +1,10 @@
 /** The caption of a surface, in the words of the report. */
 
+import { TRAJECTORY } from '../plots/contour.js';
 import { belongs, shownPoints } from '../plots/labels.js';
 import { significant } from '../plots/numbers.js';
 import { isBend } from '../plots/sampling.js';
 
-const TRAJECTORY = 'trajectory:';
 const MOST_NAMES = 5;
 
 export function captionOf(plane) {

@@ -6,7 +6,8 @@ import { contourFigure, surfaceScale } from '../plots/contour.js';
 import { setMarks } from '../plots/cursor.js';
 import { significant } from '../plots/numbers.js';
 import { Plot } from '../plots/plot.js';
-import { reliefFigure } from '../plots/surface3d.js';
+import { surfaceFigure } from '../plots/surface3d.js';
+import { quantityTitle } from '../plots/theme.js';
 import { captionOf } from './surface-caption.js';
 import { choice, clipRange, clipSlider, segmented, toggle } from './toolbar-controls.js';
 import { SurfacePointer } from './surface-pointer.js';
@@ -150,16 +151,14 @@ export class SurfacesPanel {
 
   #drawPane(pane, plane) {
     const view = this.#viewOf(pane);
-    const logarithmic = view.log && view.value === 'loss' ? ' (log scale)' : '';
-    pane.plot.caption.textContent =
-      view.value === 'loss' ? `${view.split} loss, nats${logarithmic}` : `${view.split} error`;
+    pane.plot.caption.textContent = quantityTitle(view.split, view.value, view.log);
     const relief = this.view.form === '3d';
     const shape = view.zoom
       ? (view.zoom.y[1] - view.zoom.y[0]) / (view.zoom.x[1] - view.zoom.x[0])
       : plane.extent[1] / plane.extent[0];
     return pane.plot.draw(({ room, narrow }) => {
       if (!relief) return { ...contourFigure(plane, { ...view, narrow }), shape };
-      const figure = reliefFigure(plane, { ...view, narrow });
+      const figure = surfaceFigure(plane, { ...view, narrow });
       figure.layout.height = Math.round(Math.min(600, Math.max(320, 0.72 * room)));
       return figure;
     });

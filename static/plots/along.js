@@ -1,8 +1,7 @@
 /** Paths on a plane: where a path is at t, and which t a place of the plane is nearest to. */
 
+import { TRAJECTORY } from './contour.js';
 import { straightLines } from './sampling.js';
-
-const TRAJECTORY = 'trajectory:';
 
 /** The curves and lines that are drawn on a plane, as {name, x, y}; names are those of the profile. */
 export function drawnPaths(plane) {

@@ -1,14 +1,14 @@
 // The contour of a plane: the surface from above, with its minima, curve, lines and trajectories.
 
-import { MAPS, coloursOf } from './colours.js';
+import { coloursOf } from '../colours.js';
 import { labelsOf, shownPoints } from './labels.js';
+import { significant } from './numbers.js';
 import { coarseLattice, isBend, range, sample, straightLines } from './sampling.js';
 import { scaleFor } from './scale.js';
-import { BAR_ROOM, OUTLINE, axis, baseLayout, inks } from './theme.js';
+import { baseLayout, escaped, style, themed } from './theme.js';
 
-const FINE = 161;
-const MOST_LABELS = 8;
-const TRAJECTORY = 'trajectory:';
+export const TRAJECTORY = 'trajectory:';
+const LOOK = style.contour;
 const LYING_BAR = {
   orientation: 'h',
   x: 0.5,
@@ -25,15 +25,17 @@ const LYING_BAR = {
 
 /** A figure {data, layout} of one quantity on a plane, equal units on both axes.
  *
- * `view`: {split, value, log, clip, zoom, mode, colours, scale, narrow}. A scale that is given is used instead of the
- * plane's own, so that several surfaces can share one. Points that are not computed yet stay hatched.
+ * `view`: {split, value, log, clip, zoom, mode, colours, scale, narrow, hover}. A scale that is given is used instead of
+ * the plane's own, so that several surfaces can share one. Points that are not computed yet stay hatched. With `hover`
+ * plotly.js shows the values at the pointer; the dashboard does that itself.
  */
 export function contourFigure(plane, view) {
   const { traces, annotations, images, xaxis, yaxis } = contourParts(plane, view);
   // Both axes have the same unit, and a phone little room.
   if (view.narrow) Object.assign(yaxis, { title: { text: '' }, automargin: false });
-  const margin = view.narrow ? { l: 36, r: 24, t: 40, b: 48 } : { l: 52, r: BAR_ROOM, t: 8, b: 48 };
-  const layout = { ...baseLayout(view.mode), margin, hovermode: false, annotations, images, xaxis, yaxis };
+  const margin = view.narrow ? { l: 36, r: 24, t: 40, b: 48 } : LOOK.margin;
+  const hovermode = view.hover ? 'closest' : false;
+  const layout = baseLayout(view.mode, { margin, hovermode, annotations, images, xaxis, yaxis });
   return { data: traces, layout: { ...layout, dragmode: view.narrow ? false : 'zoom' } };
 }
 
@@ -41,19 +43,19 @@ export function contourFigure(plane, view) {
 export function contourParts(plane, view, suffix = '') {
   const scale = view.scale ?? surfaceScale(plane, view);
   const values = plane.grid(view.split, view.value);
-  const where = { xaxis: `x${suffix}`, yaxis: `y${suffix}`, hoverinfo: 'skip', showlegend: false };
-  const paint = paintOf(plane, view.colours);
-  const traces = [...surface(plane, values, scale, view), ...paths(plane, paint), ...points(plane, paint)];
-  const frame = { constrain: 'domain', showgrid: false, mirror: true };
+  const where = { xaxis: `x${suffix}`, yaxis: `y${suffix}`, showlegend: false };
+  const quiet = view.hover ? {} : { hoverinfo: 'skip' };
+  const colours = pointColours(plane, view.colours);
+  const traces = [...surface(plane, values, scale, view), ...paths(plane, colours), ...points(plane, colours)];
+  const frame = { title: { text: escaped(plane.unit) }, ...LOOK.axis };
   const across = view.zoom?.x ?? [plane.x[0], plane.x[plane.columns - 1]];
   const up = view.zoom?.y ?? [plane.y[0], plane.y[plane.rows - 1]];
   return {
-    scale,
-    traces: traces.map((trace) => ({ ...trace, ...where })),
-    annotations: labels(plane, paint, view, suffix),
+    traces: traces.map((trace) => ({ ...trace, ...where, ...quiet })),
+    annotations: labels(plane, colours, view, suffix),
     images: plane.complete ? [] : [hatching(plane, view.mode, suffix)],
-    xaxis: axis(view.mode, plane.unit, { ...frame, range: [...across] }),
-    yaxis: axis(view.mode, plane.unit, { ...frame, range: [...up], scaleanchor: `x${suffix}`, scaleratio: 1 }),
+    xaxis: { ...frame, range: [...across] },
+    yaxis: { ...frame, range: [...up], scaleanchor: `x${suffix}`, scaleratio: 1 },
   };
 }
 
@@ -70,47 +72,59 @@ export function valuesAlong(plane, values) {
   return drawn.flatMap(({ x, y }) => Array.from(x, (across, n) => sample(plane, values, across, y[n])));
 }
 
-export function paintOf(plane, colours = {}) {
+export function pointColours(plane, colours = {}) {
   return { ...coloursOf(Object.keys(plane.points).filter((name) => !isBend(name))), ...colours };
+}
+
+/** Perceptually uniform: equal steps of the value look equally large. */
+export function colourScale(quantity) {
+  const { stops } = style.maps[quantity];
+  return stops.map((colour, index) => [index / (stops.length - 1), colour]);
+}
+
+/** All recorded values at each point of some rows and columns, and the template that shows them in real units. */
+export function hoverValues(plane, rows, columns) {
+  const shown = plane.quantities;
+  const grids = shown.map(([split, value]) => plane.grid(split, value));
+  const lines = shown.map(([split, value], n) => `${split} ${value} %{customdata[${n}]${style.hover[value]}}`);
+  return {
+    customdata: rows.map((row) => columns.map((column) => grids.map((grid) => grid[row * plane.columns + column]))),
+    hovertemplate: `${[style.hover.place, ...lines].join('<br>')}<extra></extra>`,
+  };
 }
 
 /** Colours that run smoothly with fine contour lines once all is computed, and cells until then. */
 function surface(plane, values, scale, view) {
-  const heights = encoded(plane, values, scale);
+  const heights = Float32Array.from(values, (value) => scale.encode(value));
   const [zmin, zmax] = scale.range;
-  const style = {
-    colorscale: MAPS[scale.quantity],
-    zmin,
-    zmax,
-    colorbar: colorbar(scale, view),
-    showscale: view.bar !== false,
-  };
-  const rows = range(plane.rows);
-  const columns = range(plane.columns);
+  const showscale = view.bar !== false;
+  const look = { colorscale: colourScale(scale.quantity), zmin, zmax, colorbar: colorbar(scale, view), showscale };
+  const [rows, columns] = [range(plane.rows), range(plane.columns)];
+  const hover = (down, across) => (view.hover ? hoverValues(plane, down, across) : {});
+  const cells = (down, across, more) => ({
+    type: 'heatmap',
+    ...gridOf(plane, heights, down, across),
+    ...hover(down, across),
+    hoverongaps: false,
+    ...look,
+    ...more,
+  });
   if (plane.complete) {
-    const thin = Math.floor(Math.max(plane.rows, plane.columns) / FINE) + 1;
-    const lines = contourLines(plane, heights, range(plane.rows, thin), range(plane.columns, thin), scale);
-    if (thin === 1) return [{ ...lines, ...style }];
     // Contours of a fine grid take plotly.js too long for a live page; lines need no more than every few points.
-    const quiet = { contours: { ...lines.contours, coloring: 'none' }, showscale: false };
-    return [cells(plane, heights, rows, columns, { ...style, zsmooth: 'fast' }), { ...lines, ...quiet }];
+    const thin = Math.floor(Math.max(plane.rows, plane.columns) / LOOK.fine) + 1;
+    const grid = gridOf(plane, heights, range(plane.rows, thin), range(plane.columns, thin));
+    const lines = (coloring) => ({ type: 'contour', ...grid, contours: { ...scale.levels(), coloring }, line: LOOK.line });
+    if (thin === 1) return [{ ...lines('heatmap'), ...look, ...hover(rows, columns) }];
+    return [cells(rows, columns, { zsmooth: LOOK.smooth }), { ...lines('none'), showscale: false, hoverinfo: 'skip' }];
   }
   const lattice = coarseLattice(plane);
-  const coarse = lattice ? [cells(plane, heights, lattice.rows, lattice.columns, style)] : [];
-  return [...coarse, cells(plane, heights, rows, columns, { ...style, showscale: style.showscale && !coarse.length })];
+  const coarse = lattice ? [cells(lattice.rows, lattice.columns)] : [];
+  return [...coarse, cells(rows, columns, { showscale: showscale && !coarse.length })];
 }
 
 function colorbar(scale, view) {
-  const ticks = scale.ticks();
-  const bar = {
-    thickness: 12,
-    outlinewidth: 0,
-    xpad: 8,
-    ypad: 0,
-    tickfont: { size: 11, color: inks(view.mode).muted },
-    ...view.bar,
-  };
-  return view.narrow ? { ...bar, ...LYING_BAR, ...spaced(ticks, scale.range) } : { ...bar, ...ticks };
+  const bar = { ...LOOK.bar, ...view.bar, ...scale.ticks() };
+  return view.narrow ? { ...bar, ...LYING_BAR, ...spaced(bar, scale.range) } : bar;
 }
 
 /** Labels of a lying bar are wider than their distance: those that would run into the last one are left out. */
@@ -118,25 +132,6 @@ function spaced({ tickvals, ticktext }, [low, high]) {
   const last = tickvals.length - 1;
   const kept = tickvals.map((place, index) => index === last || tickvals[last] - place > 0.2 * (high - low));
   return { tickvals: tickvals.filter((_, n) => kept[n]), ticktext: ticktext.filter((_, n) => kept[n]) };
-}
-
-function encoded(plane, values, scale) {
-  const heights = new Float32Array(values.length);
-  for (let index = 0; index < values.length; index++) heights[index] = scale.encode(values[index]);
-  return heights;
-}
-
-function contourLines(plane, heights, rows, columns, scale) {
-  return {
-    type: 'contour',
-    ...gridOf(plane, heights, rows, columns),
-    contours: { ...scale.levels(), coloring: 'heatmap' },
-    line: { width: 0.6, color: 'rgba(255,255,255,0.3)' },
-  };
-}
-
-function cells(plane, heights, rows, columns, style) {
-  return { type: 'heatmap', ...gridOf(plane, heights, rows, columns), hoverongaps: false, ...style };
 }
 
 /** Coordinates and heights of some rows and columns, as typed arrays that plotly.js reads without copying. */
@@ -152,82 +147,65 @@ export function gridOf(plane, heights, rows, columns) {
 }
 
 /** Straight lines dashed, curves solid, white on a thin dark outline; trajectories in their minimum's colour. */
-function paths(plane, paint) {
+function paths(plane, colours) {
   const lines = straightLines(plane, 2).flatMap(({ x, y, start, end }) =>
-    outlined(x, y, `straight line from ${start} to ${end}`, '6px,5px', 1.6),
+    outlined({ x, y, name: `straight line from ${start} to ${end}` }, LOOK.straight),
   );
   const others = Object.entries(plane.paths).flatMap(([name, { x, y }]) => {
-    if (!name.startsWith(TRAJECTORY)) return outlined(x, y, `curve ${name}`, 'solid', 2.6);
-    const colour = paint[name.slice(TRAJECTORY.length)] ?? '#ffffff';
-    const marker = { size: 4.5, color: colour, line: { color: '#ffffff', width: 0.8 } };
-    return [
-      {
-        type: 'scatter',
-        x,
-        y,
-        name,
-        mode: 'lines+markers',
-        line: { color: 'rgba(255,255,255,0.8)', width: 1.2 },
-        marker,
-      },
-    ];
+    if (!name.startsWith(TRAJECTORY)) return outlined({ x, y, name: `curve ${name}` }, LOOK.curve);
+    const minimum = name.slice(TRAJECTORY.length);
+    const marker = { ...LOOK.snapshot, color: colours[minimum] ?? style.white };
+    const hovertemplate = `training of ${minimum}, snapshot %{pointNumber}<br>${style.hover.place}<extra></extra>`;
+    return [{ type: 'scatter', x, y, name, mode: 'lines+markers', line: LOOK.trajectory, marker, hovertemplate }];
   });
   return [...lines, ...others];
 }
 
-function outlined(x, y, name, dash, width) {
-  const shared = { type: 'scatter', x, y, mode: 'lines', name };
-  return [
-    { ...shared, line: { color: OUTLINE, width: width + 1.8, dash } },
-    { ...shared, line: { color: '#ffffff', width, dash } },
-  ];
+function outlined(places, line) {
+  const shared = { type: 'scatter', ...places, mode: 'lines', hoverinfo: 'skip' };
+  return [{ ...shared, line: { ...line, color: style.outline, width: line.width + LOOK.outline } }, { ...shared, line }];
 }
 
-function points(plane, paint) {
+function points(plane, colours) {
   return Object.entries(shownPoints(plane)).map(([name, [x, y]]) => {
-    const colour = paint[name] ?? '#ffffff';
-    const shape = isBend(name) ? { size: 9, symbol: 'diamond' } : { size: 12, symbol: 'circle' };
-    const fill = plane.isProjected(name)
-      ? { color: 'rgba(255,255,255,0.9)', line: { color: colour, width: 2.5 } }
-      : { color: colour, line: { color: isBend(name) ? OUTLINE : '#ffffff', width: 1.8 } };
-    return { type: 'scatter', x: [x], y: [y], name, mode: 'markers', marker: { ...shape, ...fill } };
+    const color = colours[name] ?? style.white;
+    const look = isBend(name) ? LOOK.bend : LOOK.minimum;
+    const off = plane.isProjected(name);
+    const marker = off
+      ? { ...look, color: LOOK.projected.color, line: { color, width: LOOK.projected.width } }
+      : { ...look, color };
+    const distance = off ? `<br>projected: ${significant(plane.distances[name])} off the plane` : '';
+    const hovertemplate = `<b>${name}</b><br>${style.hover.place}${distance}<extra></extra>`;
+    return { type: 'scatter', x: [x], y: [y], name, mode: 'markers', marker, hovertemplate };
   });
 }
 
-function labels(plane, paint, view, suffix) {
-  const ink = inks(view.mode);
+function labels(plane, colours, view, suffix) {
+  const look = themed(style.label, view.mode);
   // On a phone, or among many, there is room for those that lie on the plane only; hovering names the rest.
   const all = Object.entries(labelsOf(plane));
-  const few = view.narrow || all.length > MOST_LABELS;
+  const few = view.narrow || all.length > style.labels.most;
   const named = all.filter(([name]) => !few || !(isBend(name) || plane.isProjected(name)));
   return named.map(([name, { text, anchor, shift }]) => ({
+    ...look,
     x: plane.points[name][0],
     y: plane.points[name][1],
     xref: `x${suffix}`,
     yref: `y${suffix}`,
     text,
-    showarrow: false,
     xanchor: anchor[0],
     yanchor: anchor[1],
     xshift: shift[0],
     yshift: shift[1],
-    font: { size: 11, color: ink.text },
-    bgcolor: ink.pill,
-    bordercolor: paint[name] ?? ink.axis,
-    borderwidth: 1,
-    borderpad: 2,
+    bordercolor: colours[name] ?? look.bordercolor,
   }));
 }
 
 /** A hatched ground under the surface, seen where nothing is computed. */
 function hatching(plane, mode, suffix) {
-  const ink = inks(mode);
   const [width, height] = plane.extent;
-  const up = Math.max(1, Math.round((600 * height) / width));
-  const picture =
-    `<svg xmlns="http://www.w3.org/2000/svg" width="600" height="${up}"><defs><pattern id="h" width="8" height="8" ` +
-    `patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="8" height="8" fill="${ink.empty}"/>` +
-    `<rect width="1.5" height="8" fill="${ink.hatch}"/></pattern></defs><rect width="100%" height="100%" fill="url(#h)"/></svg>`;
+  const fields = { ...style.inks[mode], height: Math.max(1, Math.round((600 * height) / width)) };
+  const picture = LOOK.hatching.replace(/{(\w+)}/g, (_, name) => fields[name]);
   return {
     source: `data:image/svg+xml;base64,${btoa(picture)}`,
     xref: `x${suffix}`,

@@ -3,13 +3,10 @@
 import { loadPlotly } from '../plotly.js';
 import { contourParts } from './contour.js';
 import { profileParts } from './profile.js';
-import { reliefFigure } from './surface3d.js';
-import { baseLayout, inks } from './theme.js';
+import { surfaceFigure } from './surface3d.js';
+import { baseLayout, heading, quantityTitle, style } from './theme.js';
 
-const WIDTH = 1100;
-const PROFILE = 220;
-const BETWEEN = 88;
-const GAP = 0.14;
+const LOOK = style.paper;
 const RELIEF = 800;
 
 /**
@@ -18,84 +15,62 @@ const RELIEF = 800;
  * @param {object[]} entries of the profile, as `profileFigure` takes them
  */
 export function paperFigure(plane, views, entries, { mode, log }) {
-  const across = views.map((_, index) => [(index * (1 + GAP)) / 2, (index * (1 + GAP)) / 2 + (1 - GAP) / 2]);
-  const margin = { l: 64, r: 72, t: 40, b: entries.length ? 56 + 18 * entries.length : 56 };
-  const inner = WIDTH - margin.l - margin.r;
-  const above = Math.round(Math.min(620, Math.max(160, (((1 - GAP) / 2) * inner * plane.extent[1]) / plane.extent[0])));
-  const total = above + (entries.length ? BETWEEN + PROFILE : 0);
-  const layout = {
-    ...baseLayout(mode),
-    margin,
-    width: WIDTH,
-    height: total + margin.t + margin.b,
-    annotations: [],
-    images: [],
-    paper_bgcolor: inks(mode).panel,
-  };
+  const half = (1 - LOOK.gap) / 2;
+  const domains = [0, 1].map((index) => [index * (half + LOOK.gap), index * (half + LOOK.gap) + half]);
+  const margin = { ...LOOK.margin, b: LOOK.foot + LOOK.legend_line * entries.length };
+  const inner = LOOK.width - margin.l - margin.r;
+  const wanted = (half * inner * plane.extent[1]) / plane.extent[0];
+  const above = Math.round(Math.min(LOOK.highest, Math.max(LOOK.lowest, wanted)));
+  const total = above + (entries.length ? LOOK.between + LOOK.profile : 0);
+  const layout = baseLayout(mode, { margin, width: LOOK.width, annotations: [], images: [] });
+  Object.assign(layout, { height: total + margin.t + margin.b, paper_bgcolor: style.inks[mode].panel });
   const data = [];
+  const place = ({ traces, xaxis, yaxis }, suffix, across, up) => {
+    data.push(...traces);
+    layout[`xaxis${suffix}`] = { ...xaxis, domain: across, anchor: `y${suffix}` };
+    layout[`yaxis${suffix}`] = { ...yaxis, domain: up, anchor: `x${suffix}` };
+  };
   views.forEach((view, index) => {
-    const suffix = index ? String(index + 1) : '';
-    const [left, right] = across[index];
-    const bar = { x: right, xanchor: 'left', y: 1 - above / total, yanchor: 'bottom', len: above / total };
+    const [left, right] = domains[index];
+    const bottom = 1 - above / total;
+    const bar = { x: right, xanchor: 'left', y: bottom, yanchor: 'bottom', len: above / total };
+    const suffix = index ? '2' : '';
     const parts = contourParts(plane, { ...view, bar }, suffix);
-    data.push(...parts.traces);
-    layout.annotations.push(...parts.annotations, titleOf(view, left, 1, mode));
+    place(parts, suffix, [left, right], [bottom, 1]);
+    layout.annotations.push(...parts.annotations, headingOf(view, left, mode));
     layout.images.push(...parts.images);
-    layout[`xaxis${suffix}`] = { ...parts.xaxis, domain: [left, right], anchor: `y${suffix}` };
-    layout[`yaxis${suffix}`] = { ...parts.yaxis, domain: [1 - above / total, 1], anchor: `x${suffix}` };
   });
-  if (entries.length) addProfile({ data, layout, total, entries, log, mode });
-  return { data, layout };
-}
-
-function addProfile({ data, layout, total, entries, log, mode }) {
+  if (!entries.length) return { data, layout };
   [
     ['train', 'loss'],
     ['test', 'error'],
   ].forEach(([split, value], index) => {
     const suffix = String(index + 3);
-    const parts = profileParts(entries, { split, value, log, mode }, suffix);
-    data.push(...parts.traces.map((trace) => ({ ...trace, showlegend: index === 0 })));
-    const left = (index * (1 + GAP)) / 2;
-    layout[`xaxis${suffix}`] = { ...parts.xaxis, domain: [left, left + (1 - GAP) / 2], anchor: `y${suffix}` };
-    layout[`yaxis${suffix}`] = { ...parts.yaxis, domain: [0, PROFILE / total], anchor: `x${suffix}` };
+    const parts = profileParts(entries, { split, value, log, hover: views[0].hover }, suffix);
+    place(parts, suffix, domains[index], [0, LOOK.profile / total]);
   });
-  layout.showlegend = true;
-  layout.legend = { ...layout.legend, orientation: 'h', x: 0, xanchor: 'left', y: -52 / total, yanchor: 'top' };
+  return { data, layout: { ...layout, showlegend: true, legend: { ...LOOK.legend, y: LOOK.legend_place / total } } };
 }
 
-function titleOf({ split, value, log }, x, y, mode) {
-  const text = value === 'loss' ? `${split} loss, nats${log ? ' (log scale)' : ''}` : `${split} error`;
-  return {
-    text,
-    x,
-    y,
-    xref: 'paper',
-    yref: 'paper',
-    xanchor: 'left',
-    yanchor: 'bottom',
-    yshift: 8,
-    showarrow: false,
-    font: { size: 13, color: inks(mode).text },
-  };
+function headingOf({ split, value, log }, x, mode) {
+  return heading(quantityTitle(split, value, log), x, 1, mode);
 }
 
-/** The reliefs on screen side by side, without the profile, since plotly.js draws scenes as bitmaps. */
-export function reliefsToTake(plane, views, mode) {
-  const layout = {
-    ...baseLayout(mode),
+/** The surfaces on screen in three dimensions side by side, without the profile, since plotly.js draws scenes as bitmaps. */
+export function surfacesFigure(plane, views, mode) {
+  const layout = baseLayout(mode, {
     margin: { l: 0, r: 0, t: 40, b: 0 },
     width: RELIEF * views.length,
     height: 640,
     annotations: [],
-    paper_bgcolor: inks(mode).panel,
-  };
+    paper_bgcolor: style.inks[mode].panel,
+  });
   const data = views.flatMap((view, index) => {
     const scene = `scene${index ? index + 1 : ''}`;
     const [left, right] = [index / views.length, (index + 0.88) / views.length];
-    const figure = reliefFigure(plane, view);
+    const figure = surfaceFigure(plane, view);
     layout[scene] = { ...figure.layout.scene, domain: { x: [left, right], y: [0, 1] } };
-    layout.annotations.push(titleOf(view, left + 0.02, 1, mode));
+    layout.annotations.push(headingOf(view, left + 0.02, mode));
     return figure.data.map((trace) => ({
       ...trace,
       scene,

@@ -2,22 +2,9 @@
 // The frame is measured in pixels of a small screen, so that what fits there fits everywhere.
 
 import { isBend } from './sampling.js';
+import { style } from './theme.js';
 
-const FRAME = 300;
-const CHARACTER = 6.6;
-const HEIGHT = 20;
-const GAP = 10;
-
-const CANDIDATES = [
-  { anchor: ['center', 'bottom'], shift: [0, GAP] },
-  { anchor: ['center', 'top'], shift: [0, -GAP] },
-  { anchor: ['left', 'bottom'], shift: [GAP / 2, GAP / 2] },
-  { anchor: ['right', 'bottom'], shift: [-GAP / 2, GAP / 2] },
-  { anchor: ['left', 'top'], shift: [GAP / 2, -GAP / 2] },
-  { anchor: ['right', 'top'], shift: [-GAP / 2, -GAP / 2] },
-  { anchor: ['left', 'middle'], shift: [GAP, 0] },
-  { anchor: ['right', 'middle'], shift: [-GAP, 0] },
-];
+const { frame: FRAME, character: CHARACTER, padding: PADDING, height: HEIGHT, mark: MARK, positions: POSITIONS } = style.labels;
 
 /** The named points that lie within the frame, without the bends of curves that are not drawn on the plane. */
 export function shownPoints(plane) {
@@ -50,11 +37,11 @@ export function labelsOf(plane) {
     (y - plane.y[0]) * scale,
   ]);
   places.sort(([one], [other]) => plane.isProjected(one) - plane.isProjected(other));
-  const taken = places.map(([, x, y]) => [x - 6, y - 6, x + 6, y + 6]);
+  const taken = places.map(([, x, y]) => [x - MARK, y - MARK, x + MARK, y + MARK]);
   const chosen = {};
   places.forEach(([name, x, y], own) => {
     const others = taken.filter((_, index) => index !== own);
-    const faults = CANDIDATES.map((candidate) => {
+    const faults = POSITIONS.map((candidate) => {
       const box = boxOf(x, y, texts[name], candidate);
       return {
         box,
@@ -82,7 +69,7 @@ function textsOf(names, plane) {
 }
 
 function boxOf(x, y, text, { anchor, shift }) {
-  const width = CHARACTER * text.length + 8;
+  const width = CHARACTER * text.length + PADDING;
   const left = x + shift[0] - { left: 0, center: width / 2, right: width }[anchor[0]];
   const bottom = y + shift[1] - { bottom: 0, middle: HEIGHT / 2, top: HEIGHT }[anchor[1]];
   return [left, bottom, left + width, bottom + HEIGHT];

@@ -1,13 +1,16 @@
 // Numbers of figures: ticks, barriers and values as their kind is shown.
 
 import { loss, percent } from '../format.js';
+import { style } from './theme.js';
 
-/** `value` with so many significant digits and no zeros at its end. */
-export function significant(value, digits = 3) {
+const { digits: DIGITS, plain_from: FROM, plain_below: BELOW } = style.numbers;
+
+/** `value` with three significant digits, without zeros at its end unless it has an exponent. */
+export function significant(value, digits = DIGITS) {
   if (value === null || value === undefined || Number.isNaN(value)) return '–';
   if (!Number.isFinite(value)) return value > 0 ? '∞' : '−∞';
   const size = Math.abs(value);
-  if (size !== 0 && (size >= 1e6 || size < 1e-5)) return value.toExponential(digits - 1).replace('e+', 'e');
+  if (size !== 0 && (size >= BELOW || size < FROM)) return value.toExponential(digits - 1).replace('e+', 'e');
   return String(Number(value.toPrecision(digits)));
 }
 

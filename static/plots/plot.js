@@ -3,10 +3,7 @@
 import { dataTable } from '../components/data-table.js';
 import { element } from '../elements.js';
 import { loadPlotly } from '../plotly.js';
-import { CONFIG } from './theme.js';
-
-export const NARROW = 480;
-const TALLEST = 560;
+import { CONFIG, NARROW, sizeOf } from './theme.js';
 
 export class Plot {
   /** @param {{label: string, table?: () => object, caption?: string, bare?: boolean}} about bare: the button stands elsewhere */
@@ -123,13 +120,4 @@ export class Plot {
     });
     this.observer.observe(this.node);
   }
-}
-
-/** A plane has equal units on both axes: the picture is as large as its frame and the margins. */
-function sizeOf(room, { margin, height }, shape) {
-  if (!shape) return { width: room, height: height ?? Math.min(300, Math.max(220, 0.4 * room)) };
-  const across = margin.l + margin.r;
-  const up = margin.t + margin.b;
-  const frame = Math.min(room - across, (TALLEST - up) / shape);
-  return { width: Math.round(frame + across), height: Math.round(frame * shape + up) };
 }

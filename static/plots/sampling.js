@@ -49,7 +49,7 @@ export function straightLines(plane, points = 61) {
     ends.slice(index + 1).map((end) => {
       const [from, to] = [plane.points[start], plane.points[end]];
       const along = (axis) =>
-        Float64Array.from({ length: points }, (_, n) => from[axis] + (n / (points - 1)) * (to[axis] - from[axis]));
+        Float64Array.from({ length: points }, (_, n) => (1 - n / (points - 1)) * from[axis] + (n / (points - 1)) * to[axis]);
       return { start, end, x: along(0), y: along(1) };
     }),
   );

@@ -1,11 +1,11 @@
 // The colour scale of a surface: logarithmic for losses, percent for errors, clipped where detail ends.
-// The same rules as landscape/figures/scale.py, so that the page and the report show the same picture.
+// The same rules as landscape/figures/scale.py.
 
 import { significant } from './numbers.js';
+import { style } from './theme.js';
 
-const DECADES = 4;
-const SHARE_SHOWN = 0.9;
-const FLAT = 1e-6;
+const RULES = style.scale;
+const TOLERANCE = 1e-9;
 
 /** From real values to what is drawn, between `low` and `high` in real values. */
 export class Scale {
@@ -24,10 +24,10 @@ export class Scale {
     return [this.encode(this.low), this.encode(this.high)];
   }
 
-  /** Start, end and size of contour levels: a round step, at most `most` of them. */
-  levels(most = 24) {
+  /** Start, end and size of contour levels: a round step, not too many of them. */
+  levels() {
     const [low, high] = this.range;
-    const size = roundStep((high - low) / most);
+    const size = roundStep((high - low) / RULES.levels);
     return { start: Math.floor(low / size) * size + size, end: high - size / 1e6, size };
   }
 
@@ -37,7 +37,7 @@ export class Scale {
     const values = this.log ? logTicks(this.low, this.high) : this.#evenTicks(low, high);
     let kept = values.map((value) => ({ place: this.encode(value), text: this.label(value) }));
     if (this.cut) {
-      kept = kept.filter(({ place }) => place < high - 0.12 * (high - low));
+      kept = kept.filter(({ place }) => place < high - RULES.cut_room * (high - low));
       kept.push({ place: high, text: `≥ ${this.label(this.high)}` });
     }
     return { tickvals: kept.map(({ place }) => place), ticktext: kept.map(({ text }) => text) };
@@ -48,9 +48,9 @@ export class Scale {
   }
 
   #evenTicks(low, high) {
-    const step = roundStep((high - low) / 5);
-    const first = Math.ceil(low / step - 1e-9);
-    const last = Math.floor(high / step + 1e-9);
+    const step = roundStep((high - low) / RULES.ticks);
+    const first = Math.ceil(low / step - TOLERANCE);
+    const last = Math.floor(high / step + TOLERANCE);
     return Array.from({ length: Math.max(0, last - first + 1) }, (_, n) => ((first + n) * step) / this.factor);
   }
 }
@@ -63,7 +63,7 @@ export class Scale {
 export function scaleFor(values, quantity, log, clip, along = []) {
   const logarithmic = log && quantity !== 'error';
   const { finite, overflowed } = finiteOf(values);
-  if (!finite.length) return new Scale(quantity, logarithmic, ...(logarithmic ? [1e-3, 1] : [0, 1]));
+  if (!finite.length) return new Scale(quantity, logarithmic, ...(logarithmic ? RULES.none : [0, 1]));
   finite.sort();
   const lowest = finite[0];
   const highest = finite[finite.length - 1];
@@ -72,14 +72,14 @@ export function scaleFor(values, quantity, log, clip, along = []) {
     twoDigitsUp(
       along.reduce((top, value) => (Number.isFinite(value) ? Math.max(top, value) : top), percentile(finite)),
     );
-  if (clip === null && (high >= highest || (overflowed && highest <= 1.5 * high))) high = highest;
+  if (clip === null && (high >= highest || (overflowed && highest <= RULES.near_overflow * high))) high = highest;
   let low = lowest;
   if (logarithmic) {
     const smallest = lowest > 0 ? lowest : (finite.find((value) => value > 0) ?? 0);
-    low = Math.max(smallest, high / 10 ** DECADES);
+    low = Math.max(smallest, high / 10 ** RULES.decades);
   }
-  if (!(low * (1 + FLAT) < high)) [low, high] = around(high, logarithmic);
-  return new Scale(quantity, logarithmic, low, high, overflowed || highest > high * (1 + 1e-9));
+  if (!(low * (1 + RULES.flat) < high)) [low, high] = around(high, logarithmic);
+  return new Scale(quantity, logarithmic, low, high, overflowed || highest > high * (1 + TOLERANCE));
 }
 
 function finiteOf(values) {
@@ -93,16 +93,16 @@ function finiteOf(values) {
   return { finite: finite.subarray(0, count), overflowed };
 }
 
-/** The level that SHARE_SHOWN of sorted values stay below, interpolated between neighbours. */
+/** The level that `share_shown` of sorted values stay below, interpolated between neighbours. */
 function percentile(sorted) {
-  const place = SHARE_SHOWN * (sorted.length - 1);
+  const place = RULES.share_shown * (sorted.length - 1);
   const below = Math.floor(place);
   const above = Math.min(below + 1, sorted.length - 1);
   return Math.max(0, sorted[below] + (place - below) * (sorted[above] - sorted[below]));
 }
 
 function around(value, log) {
-  if (log) return value > 0 ? [value / 10, value] : [1e-3, 1];
+  if (log) return value > 0 ? [value / 10, value] : RULES.none;
   return [Math.max(value - 0.5, 0), value + 0.5];
 }
 
@@ -110,22 +110,27 @@ function around(value, log) {
 function logTicks(low, high) {
   const first = Math.floor(Math.log10(low));
   const last = Math.ceil(Math.log10(high));
-  for (const digits of [[1], [1, 3], [1, 2, 5]]) {
+  for (const digits of RULES.tick_digits) {
     const ticks = [];
     for (let power = first; power <= last; power++) for (const digit of digits) ticks.push(Number(`${digit}e${power}`));
-    const inside = ticks.filter((tick) => tick >= low * (1 - 1e-9) && tick <= high * (1 + 1e-9));
+    const inside = ticks.filter((tick) => tick >= low * (1 - TOLERANCE) && tick <= high * (1 + TOLERANCE));
     if (inside.length >= 3) return inside;
   }
   return [0, 1, 2, 3].map((n) => low * (high / low) ** (n / 3));
 }
 
 function roundStep(step) {
-  const power = 10 ** Math.floor(Math.log10(step));
-  return [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((round) => round >= step * (1 - 1e-9));
+  const power = powerOfTen(Math.floor(Math.log10(step)));
+  return RULES.steps.map((factor) => factor * power).find((round) => round >= step * (1 - TOLERANCE));
 }
 
 function twoDigitsUp(value) {
   if (value <= 0) return value;
-  const unit = 10 ** (Math.floor(Math.log10(value)) - 1);
-  return Math.ceil(value / unit - 1e-9) * unit;
+  const unit = powerOfTen(Math.floor(Math.log10(value)) - 1);
+  return Math.ceil(value / unit - TOLERANCE) * unit;
+}
+
+/** Exactly the number that is written so, which ** is not everywhere. */
+function powerOfTen(exponent) {
+  return Number(`1e${exponent}`);
 }

@@ -1,52 +1,43 @@
 // The surface of a plane in three dimensions, its height the value on the scale of the contour.
 
-import { MAPS } from './colours.js';
-import { gridOf, paintOf, surfaceScale } from './contour.js';
+import { TRAJECTORY, colourScale, gridOf, hoverValues, pointColours, surfaceScale } from './contour.js';
 import { labelsOf, shownPoints } from './labels.js';
 import { coarseLattice, isBend, range, sample, straightLines } from './sampling.js';
-import { baseLayout, inks, sceneAxis } from './theme.js';
+import { baseLayout, escaped, style, themed } from './theme.js';
 
-const HEIGHT = 0.6;
-const LIFT = 0.012;
-const FINEST = 201;
-const TRAJECTORY = 'trajectory:';
+const LOOK = style.surface3d;
 
-export const CAMERA = { eye: { x: -0.65, y: -1.15, z: 1.85 }, center: { x: 0, y: 0, z: -0.2 }, up: { x: 0, y: 0, z: 1 } };
-
-/** A figure {data, layout} of the relief with the curve, the lines and the named points lying on it.
+/** A figure {data, layout} of the surface with the curve, the lines and the named points lying on it.
  *
  * Points off the plane are left out: they have a height of their own.
  */
-export function reliefFigure(plane, view) {
+export function surfaceFigure(plane, view) {
   const scale = view.scale ?? surfaceScale(plane, view);
   const heights = Float32Array.from(plane.grid(view.split, view.value), (value) => scale.encode(value));
-  const lift = LIFT * (scale.range[1] - scale.range[0]);
-  const at = (x, y) => sample(plane, heights, x, y) + lift;
-  const marks = pointMarks(plane, view, at);
-  const data = [relief(plane, heights, scale, view), ...lines(plane, view, at), ...marks.map(({ trace }) => trace)];
-  const layout = {
-    ...baseLayout(view.mode),
-    margin: { l: 0, r: 0, t: 0, b: 0 },
-    scene: sceneOf(
-      plane,
-      scale,
-      view,
-      marks.map(({ label }) => label),
-    ),
-  };
-  return { data, layout };
+  const at = (x, y) => sample(plane, heights, x, y) + liftOf(scale);
+  const colours = pointColours(plane, view.colours);
+  const marks = pointMarks(plane, view, colours, at);
+  const quiet = view.hover ? {} : { hoverinfo: 'skip' };
+  const over = [...lines(plane, colours, at), ...marks.map(({ trace }) => ({ ...trace, ...quiet }))];
+  const scene = sceneOf(plane, scale, view);
+  scene.annotations = marks.map(({ label }) => label);
+  const layout = baseLayout(view.mode, { margin: { l: 0, r: 0, t: 0, b: 0 }, scene });
+  return { data: [surface(plane, heights, scale, view), ...over], layout };
 }
 
-/** The height at which a place of the plane is drawn, for markers that move on the relief. */
+/** The height at which a place of the plane is drawn, for markers that move on the surface. */
 export function heightAt(plane, view, x, y) {
   const scale = view.scale ?? surfaceScale(plane, view);
-  return (
-    scale.encode(sample(plane, plane.grid(view.split, view.value), x, y)) + LIFT * (scale.range[1] - scale.range[0])
-  );
+  return scale.encode(sample(plane, plane.grid(view.split, view.value), x, y)) + liftOf(scale);
 }
 
-function relief(plane, heights, scale, view) {
-  const thin = Math.floor(Math.max(plane.rows, plane.columns) / FINEST) + 1;
+/** Lines lie a little above the surface, so that they are not hidden by it. */
+function liftOf(scale) {
+  return LOOK.lift * (scale.range[1] - scale.range[0]);
+}
+
+function surface(plane, heights, scale, view) {
+  const thin = Math.floor(Math.max(plane.rows, plane.columns) / LOOK.finest) + 1;
   const lattice = plane.complete ? null : coarseLattice(plane);
   const rows = lattice?.rows ?? range(plane.rows, thin);
   const columns = lattice?.columns ?? range(plane.columns, thin);
@@ -54,32 +45,23 @@ function relief(plane, heights, scale, view) {
   return {
     type: 'surface',
     ...gridOf(plane, heights, rows, columns),
-    colorscale: MAPS[scale.quantity],
+    colorscale: colourScale(scale.quantity),
     cmin,
     cmax,
     showscale: !view.narrow,
-    colorbar: {
-      ...scale.ticks(),
-      thickness: 12,
-      outlinewidth: 0,
-      len: 0.7,
-      tickfont: { size: 11, color: inks(view.mode).muted },
-    },
-    lighting: { ambient: 0.75, diffuse: 0.5, specular: 0.05, roughness: 0.9 },
-    contours: { x: { highlight: false }, y: { highlight: false }, z: { highlight: false } },
-    hoverinfo: 'none',
+    colorbar: { ...LOOK.bar, ...scale.ticks() },
+    ...LOOK.surface,
+    ...(view.hover ? hoverValues(plane, rows, columns) : { hoverinfo: 'none' }),
   };
 }
 
-function lines(plane, view, at) {
-  const paint = paintOf(plane, view.colours);
-  const straight = straightLines(plane).map(({ x, y }) => ({ x, y, color: '#ffffff', width: 3, dash: 'dash' }));
-  const others = Object.entries(plane.paths).map(([name, { x, y }]) =>
-    name.startsWith(TRAJECTORY)
-      ? { x, y, color: paint[name.slice(TRAJECTORY.length)] ?? '#ffffff', width: 3, dash: 'solid' }
-      : { x, y, color: '#ffffff', width: 6, dash: 'solid' },
-  );
-  return [...straight, ...others].map(({ x, y, ...line }) => ({
+function lines(plane, colours, at) {
+  const straight = straightLines(plane).map(({ x, y }) => ({ x, y, line: LOOK.straight }));
+  const others = Object.entries(plane.paths).map(([name, { x, y }]) => {
+    const color = colours[name.slice(TRAJECTORY.length)] ?? style.white;
+    return { x, y, line: name.startsWith(TRAJECTORY) ? { ...LOOK.trajectory, color } : LOOK.curve };
+  });
+  return [...straight, ...others].map(({ x, y, line }) => ({
     type: 'scatter3d',
     x,
     y,
@@ -90,45 +72,33 @@ function lines(plane, view, at) {
   }));
 }
 
-function pointMarks(plane, view, at) {
-  const ink = inks(view.mode);
-  const paint = paintOf(plane, view.colours);
+function pointMarks(plane, view, colours, at) {
+  const look = themed(style.label, view.mode);
   const labels = labelsOf(plane);
   return Object.entries(shownPoints(plane)).flatMap(([name, [x, y]]) => {
     const z = at(x, y);
     if (plane.isProjected(name) || !Number.isFinite(z)) return [];
-    const shape = isBend(name) ? { size: 4, symbol: 'diamond' } : { size: 6, symbol: 'circle' };
-    const marker = { ...shape, color: paint[name] ?? '#ffffff', line: { color: '#ffffff', width: 1.5 } };
-    const trace = { type: 'scatter3d', x: [x], y: [y], z: [z], mode: 'markers', marker, hoverinfo: 'skip' };
-    const style = {
-      bgcolor: ink.pill,
-      bordercolor: paint[name] ?? ink.axis,
-      borderwidth: 1,
-      borderpad: 2,
-      showarrow: false,
-    };
-    return [
-      { trace, label: { x, y, z, text: labels[name].text, yshift: 18, font: { size: 11, color: ink.text }, ...style } },
-    ];
+    const marker = { ...(isBend(name) ? LOOK.bend : LOOK.minimum), color: colours[name] ?? style.white };
+    const hovertemplate = `<b>${name}</b><br>${style.hover.place}<extra></extra>`;
+    const trace = { type: 'scatter3d', x: [x], y: [y], z: [z], mode: 'markers', marker, hovertemplate };
+    const label = { ...look, x, y, z, text: labels[name].text, yshift: LOOK.label_shift };
+    return [{ trace, label: { ...label, bordercolor: colours[name] ?? look.bordercolor } }];
   });
 }
 
-function sceneOf(plane, scale, view, annotations) {
+function sceneOf(plane, scale, view) {
   const [width, depth] = plane.extent;
   const longest = Math.max(width, depth);
-  const across = [plane.x[0], plane.x[plane.columns - 1]];
-  const up = [plane.y[0], plane.y[plane.rows - 1]];
-  const { tickvals, ticktext } = scale.ticks();
-  const eye = view.camera ?? (view.narrow ? scaled(CAMERA.eye, 1.3) : CAMERA.eye);
+  const side = (places) => ({ title: { text: escaped(plane.unit) }, range: [places[0], places.at(-1)], nticks: 6 });
+  const eye = view.camera ?? (view.narrow ? scaled(LOOK.camera.eye, 1.3) : LOOK.camera.eye);
   return {
     aspectmode: 'manual',
-    aspectratio: { x: (1.3 * width) / longest, y: (1.3 * depth) / longest, z: HEIGHT },
-    camera: { ...CAMERA, eye },
+    aspectratio: { x: (LOOK.width * width) / longest, y: (LOOK.width * depth) / longest, z: LOOK.height },
+    camera: { ...LOOK.camera, eye },
     dragmode: 'turntable',
-    xaxis: sceneAxis(view.mode, plane.unit, { range: across, nticks: 6 }),
-    yaxis: sceneAxis(view.mode, plane.unit, { range: up, nticks: 6 }),
-    zaxis: sceneAxis(view.mode, scale.quantity === 'error' ? 'error' : 'loss, nats', { tickvals, ticktext }),
-    annotations,
+    xaxis: side(plane.x),
+    yaxis: side(plane.y),
+    zaxis: { title: { text: style.titles[scale.quantity] }, ...scale.ticks() },
   };
 }
 

@@ -1,111 +1,67 @@
-// What all figures share: type, inks, axes and the options for plotly.js; the same as landscape/figures/theme.py.
+// What all figures share. The values are in style.json, which landscape/figures reads, too; the rules are the same there.
 
-export const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
+import style from './style.json' with { type: 'json' };
 
-/** What a standing colour bar needs with its widest labels; profiles leave it, too, so that their frames align. */
-export const BAR_ROOM = 88;
+export { style };
 
-/** A dark outline that makes white lines legible on bright colours. */
-export const OUTLINE = 'rgba(12,14,18,0.75)';
+/** On a narrower page the colour bar lies above the frame. */
+export const NARROW = 480;
+const TALLEST = 560;
 
+/** The options of plotly.js in the dashboard, which has its own hovering, zooming and downloads. */
 export const CONFIG = {
-  displaylogo: false,
-  showSendToCloud: false,
-  plotlyServerURL: '',
+  ...style.config,
   responsive: false,
   doubleClick: false,
   displayModeBar: false,
   scrollZoom: false,
 };
 
-const INKS = {
-  light: {
-    text: '#1f2328',
-    muted: '#59636e',
-    grid: '#e7eaee',
-    axis: '#8d96a0',
-    panel: '#ffffff',
-    pill: 'rgba(255,255,255,0.88)',
-    empty: '#eceef1',
-    hatch: '#cfd4da',
-  },
-  dark: {
-    text: '#e6e9ed',
-    muted: '#9da7b3',
-    grid: '#2b323b',
-    axis: '#68727e',
-    panel: '#12161b',
-    pill: 'rgba(18,22,27,0.82)',
-    empty: '#20262d',
-    hatch: '#363e48',
-  },
-};
-
-export function inks(mode) {
-  return INKS[mode] ?? INKS.light;
+/** A part of the style in the inks of a theme: "$muted" stands for the ink of that name. */
+export function themed(part, mode) {
+  const inks = style.inks[mode] ?? style.inks.light;
+  return JSON.parse(JSON.stringify(part), (_, value) => (value[0] === '$' ? inks[value.slice(1)] : value));
 }
 
-/** The layout every figure starts from. */
-export function baseLayout(mode) {
-  const ink = inks(mode);
-  return {
-    font: { family: FONT, size: 12, color: ink.text },
-    paper_bgcolor: 'rgba(0,0,0,0)',
-    plot_bgcolor: 'rgba(0,0,0,0)',
-    margin: { l: 56, r: 16, t: 12, b: 48 },
-    showlegend: false,
-    hoverlabel: {
-      bgcolor: ink.panel,
-      bordercolor: ink.axis,
-      font: { family: FONT, size: 12, color: ink.text },
-      align: 'left',
-    },
-    legend: { font: { size: 11, color: ink.text }, bgcolor: 'rgba(0,0,0,0)' },
-    dragmode: 'zoom',
+/** The layout every figure starts from. All that depends on the theme is in its template, never in a trace. */
+export function baseLayout(mode, more = {}) {
+  const { axis, scene_axis: sides, bar, bar_text: insidetextfont, layout } = themed(style, mode);
+  const surfaces = ['contour', 'heatmap', 'surface'].map((type) => [type, [{ colorbar: bar }]]);
+  const scene = { xaxis: sides, yaxis: sides, zaxis: sides };
+  const template = {
+    data: { ...Object.fromEntries(surfaces), bar: [{ insidetextfont }] },
+    layout: { ...layout, xaxis: axis, yaxis: axis, scene },
   };
+  return { template, margin: style.margin, ...more };
 }
 
-/** A flat axis in the house style. */
-export function axis(mode, title, more = {}) {
-  const ink = inks(mode);
-  return {
-    gridcolor: ink.grid,
-    linecolor: ink.axis,
-    tickcolor: ink.axis,
-    ticks: 'outside',
-    ticklen: 4,
-    tickfont: { size: 11, color: ink.muted },
-    title: { text: title, standoff: 8, font: { size: 12, color: ink.muted } },
-    zeroline: false,
-    showline: true,
-    automargin: true,
-    ...more,
-  };
+/** "train loss, nats (log scale)" */
+export function quantityTitle(split, value, log = false) {
+  return `${split} ${style.titles[value]}${log && value === 'loss' ? style.titles.log : ''}`;
 }
 
-/** Ticks of a logarithmic axis: powers of ten, or what plotly chooses where hardly one of them would be seen. */
-export function logTicks(lists) {
-  let [low, high] = [Infinity, 0];
-  for (const list of lists) {
-    for (const value of list) {
-      if (value > 0 && value < low) low = value;
-      if (value > high && value < Infinity) high = value;
-    }
-  }
-  return high >= 20 * low ? { dtick: 1 } : { nticks: 6 };
+/** A text above one of several pictures. */
+export function heading(text, x, y, mode) {
+  return { text, x, y, ...themed(style.heading, mode) };
 }
 
-/** An axis of a scene. */
-export function sceneAxis(mode, title, more = {}) {
-  const ink = inks(mode);
-  return {
-    showbackground: false,
-    gridcolor: ink.grid,
-    linecolor: ink.axis,
-    tickfont: { size: 10, color: ink.muted },
-    title: { text: title, font: { size: 11, color: ink.muted } },
-    zeroline: false,
-    showspikes: false,
-    ...more,
-  };
+/** A logarithmic axis: powers of ten, or what plotly chooses where hardly one of them would be seen. */
+export function logAxis(lists) {
+  const values = lists.flatMap((list) => [...list].filter((value) => value > 0 && value < Infinity));
+  const sorted = Float64Array.from(values).sort();
+  return { type: 'log', ...(sorted.at(-1) >= style.scale.log_axis * sorted[0] ? { dtick: 1 } : { nticks: 6 }) };
+}
+
+/** Names come from people: plotly.js would read tags and fields in them. */
+export function escaped(text) {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('%{', '% {');
+}
+
+/** The size of a figure in its room. A plane has equal units on both axes: it is as large as its frame and margins. */
+export function sizeOf(room, { margin, height }, shape) {
+  if (!shape) return { width: room, height: height ?? Math.min(300, Math.max(220, 0.4 * room)) };
+  const across = margin.l + margin.r;
+  const up = margin.t + margin.b;
+  const frame = Math.min(room - across, (TALLEST - up) / shape);
+  return { width: Math.round(frame + across), height: Math.round(frame * shape + up) };
 }

@@ -1,101 +1,76 @@
 // How the minima came about: small pictures of their training, side by side on one axis of epochs.
 
-import { axis, baseLayout, inks, logTicks } from './theme.js';
+import { baseLayout, escaped, heading, logAxis, style } from './theme.js';
 
-export const QUANTITIES = {
-  loss: { title: 'loss, nats (test dotted)', columns: { train: 'train_loss', test: 'test_loss' }, log: true },
-  accuracy: {
-    title: 'accuracy (test dotted)',
-    columns: { train: 'train_accuracy', test: 'test_accuracy' },
-    percent: true,
-  },
-  sparsity: { title: 'sparsity (zero parameters)', columns: { '': 'sparsity' }, percent: true, zero: true },
-  zero_groups: { title: 'groups that are zero', columns: { '': 'zero_groups' }, percent: true, zero: true },
-  threshold: { title: 'accumulated threshold G', columns: { '': 'threshold' }, zero: true },
-  angle: { title: 'angle, degrees', columns: { '': 'angle' }, zero: true },
-};
+const LOOK = style.training;
+/** What the dashboard shows. */
+export const QUANTITIES = ['loss', 'accuracy', 'sparsity', 'zero_groups', 'threshold', 'angle'];
 
 const ROW = 208;
 const BETWEEN = 64;
+const GAP = 0.055;
 
-/** A figure {data, layout} with a picture for each quantity, so many in a row. `runs`: [{name, label, epochs, color, dash}]. */
-export function trainingFigure(runs, { quantities, columns, log, mode, narrow }) {
-  const ink = inks(mode);
+/** A figure {data, layout} with a picture for each quantity, as many in a row as there is room for.
+ *
+ * `runs`: [{label, epochs, color}].
+ */
+export function trainingFigure(runs, { quantities = QUANTITIES, room, log, mode, narrow }) {
+  const columns = room < 620 ? 1 : room < 940 ? 2 : 3;
   const rows = Math.ceil(quantities.length / columns);
   const height = rows * ROW + (rows - 1) * BETWEEN;
-  const layout = {
-    ...baseLayout(mode),
-    margin: { l: narrow ? 48 : 56, r: 8, t: 28, b: 44 },
-    hovermode: 'x unified',
-    annotations: [],
-  };
-  layout.dragmode = narrow ? false : 'zoom';
-  layout.height = height + layout.margin.t + layout.margin.b;
-  const data = [];
-  quantities.forEach((quantity, index) => {
-    const shown = QUANTITIES[quantity];
+  const margin = { l: narrow ? 48 : 56, r: 8, t: 28, b: 44 };
+  const layout = baseLayout(mode, { margin, hovermode: 'x unified', annotations: [], dragmode: narrow ? false : 'zoom' });
+  layout.height = height + margin.t + margin.b;
+  const width = (1 - GAP * (columns - 1)) / columns;
+  const data = quantities.flatMap((quantity, index) => {
     const suffix = index ? String(index + 1) : '';
-    const column = index % columns;
-    const row = Math.floor(index / columns);
-    const gap = 0.055;
-    const width = (1 - gap * (columns - 1)) / columns;
-    const left = column * (width + gap);
-    const top = 1 - (row * (ROW + BETWEEN)) / height;
-    const isLog = shown.log && log;
-    const lists = runs.flatMap(({ epochs }) => Object.values(shown.columns).map((name) => epochs[name] ?? []));
-    const kind = isLog
-      ? { type: 'log', ...logTicks(lists) }
-      : { type: 'linear', rangemode: shown.zero ? 'tozero' : 'normal', nticks: 6 };
-    const last = row === rows - 1 || index + columns >= quantities.length;
-    layout[`xaxis${suffix}`] = axis(mode, last ? 'epoch' : '', {
-      domain: [left, left + width],
-      anchor: `y${suffix}`,
-      matches: index ? 'x' : undefined,
-      ...epochTicks(runs),
-    });
-    const format = shown.percent ? { tickformat: '~%' } : {};
-    layout[`yaxis${suffix}`] = axis(mode, '', {
-      domain: [top - ROW / height, top],
-      anchor: `x${suffix}`,
-      automargin: false,
-      ...kind,
-      ...format,
-    });
-    const font = { size: 12, color: ink.text };
-    const place = { x: left, y: top, xref: 'paper', yref: 'paper', xanchor: 'left', yanchor: 'bottom', yshift: 6 };
-    layout.annotations.push({ ...place, text: shown.title, showarrow: false, font });
-    data.push(...runs.flatMap((run) => curves(run, shown, suffix)));
+    const left = (index % columns) * (width + GAP);
+    const top = 1 - (Math.floor(index / columns) * (ROW + BETWEEN)) / height;
+    const last = index + columns >= quantities.length;
+    const { traces, xaxis, yaxis } = trainingParts(runs, quantity, log, suffix);
+    const together = { anchor: `y${suffix}`, matches: index ? 'x' : undefined, domain: [left, left + width] };
+    layout[`xaxis${suffix}`] = { ...xaxis, ...together, title: { text: last ? style.titles.epoch : '' } };
+    layout[`yaxis${suffix}`] = { ...yaxis, anchor: `x${suffix}`, domain: [top - ROW / height, top], automargin: false };
+    layout.annotations.push(heading(LOOK.quantities[quantity].title, left, top, mode));
+    return traces;
   });
   return { data, layout };
+}
+
+/** Traces and axes of one quantity, on the axes x<suffix> and y<suffix>. */
+export function trainingParts(runs, quantity, log, suffix = '') {
+  const shown = LOOK.quantities[quantity];
+  const lists = runs.flatMap(({ epochs }) => Object.values(shown.columns).map((column) => epochs[column] ?? []));
+  const linear = { type: 'linear', rangemode: shown.zero ? 'tozero' : 'normal', nticks: 6 };
+  return {
+    traces: runs.flatMap((run) => curves(run, shown, suffix)),
+    xaxis: { title: { text: style.titles.epoch }, ...epochTicks(runs) },
+    yaxis: { ...(shown.log && log ? logAxis(lists) : linear), ...(shown.percent ? { tickformat: '~%' } : {}) },
+  };
 }
 
 /** There is no half of an epoch: as long as there are few, each has a tick. */
 function epochTicks(runs) {
   const last = Math.max(...runs.map(({ epochs }) => epochs.epoch?.at(-1) ?? 1));
-  return last <= 6 ? { tick0: 0, dtick: 1 } : { nticks: 6 };
+  return last <= LOOK.few_epochs ? { tick0: 0, dtick: 1 } : { nticks: 6 };
 }
 
-function curves({ label, epochs, color, dash }, { columns, percent }, suffix) {
+function curves({ label, epochs, color }, { columns, percent }, suffix) {
   return Object.entries(columns).flatMap(([split, column]) => {
     const values = epochs[column];
     if (!values?.some((value) => Number.isFinite(value))) return [];
-    const number = percent ? ':.1%' : ':.3g';
+    const number = style.hover[percent ? 'error' : 'loss'];
     return {
       type: 'scatter',
       mode: values.length === 1 ? 'markers' : 'lines',
       x: epochs.epoch ?? values.map((_, index) => index + 1),
       y: values.map((value) => (Number.isFinite(value) ? value : null)),
-      line: { color, width: 1.8, dash: split === 'test' ? 'dot' : (dash ?? 'solid') },
-      marker: { color, size: 5 },
+      line: { color, width: LOOK.width, dash: LOOK.dashes[split] },
+      marker: { color, size: LOOK.marker },
       name: label,
-      hovertemplate: `%{y${number}} ${plain(label)}${split ? `, ${split}` : ''}<extra></extra>`,
+      hovertemplate: `%{y${number}} ${escaped(label)}${split ? `, ${split}` : ''}<extra></extra>`,
       xaxis: `x${suffix}`,
       yaxis: `y${suffix}`,
     };
   });
-}
-
-/** Names come from people: plotly.js would read tags and fields in them. */
-function plain(text) {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('%{', '% {');
 }

@@ -3,7 +3,7 @@
 import { badge } from '../components/badge.js';
 import { dataTable } from '../components/data-table.js';
 import { errorPage } from '../components/problem.js';
-import { coloursOf } from '../colours.js';
+import { EXPERIMENTS, coloursOf } from '../colours.js';
 import { colouredName, element } from '../elements.js';
 import { loss, percent } from '../format.js';
 import { Cursor } from '../landscape/path-cursor.js';
@@ -12,7 +12,6 @@ import { differences } from '../landscape/spec-differences.js';
 import { readView } from '../landscape/view-state.js';
 import { ComparedSurfacesPanel, sharedPlanes } from '../panels/compared-surfaces.js';
 import { ComparedCurvesPanel } from '../panels/compared-curves.js';
-import { EXPERIMENTS } from '../plots/colours.js';
 import { Tooltip } from '../plots/cursor.js';
 import { barrierText, fromJson } from '../plots/numbers.js';
 

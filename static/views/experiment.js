@@ -16,7 +16,7 @@ import { SurfacesPanel } from '../panels/surfaces.js';
 import { VerdictPanel, factsOf, stateText } from '../panels/verdict.js';
 import { loadPlotly } from '../plotly.js';
 import { Tooltip } from '../plots/cursor.js';
-import { paperFigure, reliefsToTake, rendered } from '../plots/export.js';
+import { paperFigure, surfacesFigure, rendered } from '../plots/export.js';
 
 export default async function mount(root, context) {
   const page = element('div.page.experiment', { 'aria-busy': 'true' }, element('h1', { tabIndex: -1 }, 'Experiment'));
@@ -130,7 +130,7 @@ class ExperimentView {
     }));
     const figure =
       this.view.form === '3d'
-        ? reliefsToTake(plane, views, mode)
+        ? surfacesFigure(plane, views, mode)
         : paperFigure(plane, views, this.profiles.shown, { mode, log: this.view.profileLog });
     return rendered(figure, format);
   }

@@ -2,27 +2,8 @@
 
 import { element } from '../elements.js';
 import { badge } from '../components/badge.js';
+import glossary from '../glossary.json' with { type: 'json' };
 
-const WORDS = [
-  ['minimum', 'One trained network, as a point in the space of all weights. sgd is plain stochastic gradient descent, altsdp prunes whole groups of weights while it trains, control is sgd from another initialisation.'],
-  ['barrier', 'The highest loss along a path less the loss at the higher of its two ends. Zero: the path never rises above them.'],
-  ['tolerance', 'The rise, in nats, up to which a path counts as flat. With the bootstrap interval it decides the verdict.'],
-  ['interval', 'The barrier is measured on finitely many samples. The interval says where it lies at the given level, by resampling them.'],
-  ['curve', 'A Bézier curve or a polygon between two minima whose bend is trained so that the loss along it is low. Such a curve joins even unrelated minima, so alone it says little.'],
-  ['line', 'The straight line between two minima: the average of their weights and all mixtures. If the loss stays low on it, both lie in one basin.'],
-  ['control', 'A minimum that has nothing to do with the two in question. If its line is just as flat, flatness means nothing here.'],
-  ['plane', 'Two directions in the space of all weights. Axes are distances in that space, with the same unit on both. Points off the plane are projected onto it and drawn hollow.'],
-  ['bend', 'The free point of a fitted curve.'],
-  ['G', 'The threshold of AltSDP, accumulated over the training. Groups whose weights do not grow beyond it become exactly zero.'],
-  ['sparsity', 'The share of parameters that are exactly zero. Zero groups counts whole filters, rows or kernels.'],
-  ['sharpness', 'How much the loss rises at a small relative distance around a minimum, on average over random directions.'],
-];
-const VERDICTS = [
-  ['one basin', 'The straight line between the two minima is flat: its barrier stays below the tolerance, with confidence.'],
-  ['joined by a curve only', 'The straight line crosses a ridge, a fitted curve goes around it. Compare with the control before you conclude anything.'],
-  ['separate', 'Neither the line nor the fitted curve stays below the tolerance.'],
-  ['undecided', 'The interval of the barrier contains the tolerance: more data would be needed. Or one of the two networks is hardly better than guessing, so it is no minimum and a flat line says nothing.'],
-];
 const PICTURES = [
   'Colour is the loss on a logarithmic scale, cut at a level that you can move: what is above it has the last colour.',
   'Hatched cells are not computed yet. A surface begins coarse and sharpens in place.',
@@ -41,8 +22,8 @@ export default function mount(root) {
   document.title = 'Help · Valleyscope';
   root.append(element('div.page.narrow', {},
     element('h1', { tabIndex: -1 }, 'What the words mean'),
-    panel('verdicts', 'Verdicts', terms(VERDICTS.map(([kind, text]) => [badge(kind), text, kind]))),
-    panel('words', 'Words', terms(WORDS.map(([word, text]) => [word, text, word]))),
+    panel('verdicts', 'Verdicts', terms(Object.entries(glossary.verdicts).map(([kind, text]) => [badge(kind), text, kind]))),
+    panel('words', 'Words', terms(Object.entries(glossary.words).map(([word, text]) => [word, text, word]))),
     panel('pictures', 'Reading the pictures', element('ul.points', {}, PICTURES.map((text) => element('li', {}, text)))),
     panel('keys', 'Keys', terms(KEYS.map(([keys, text]) => [element('span', {}, keys.map((key, index) => [index ? ' ' : '', element('kbd', {}, key)])), text]))),
     panel('elsewhere', 'Without this page', element('p', {},

@@ -283,7 +283,7 @@ def test_the_keyboard_reaches_values_and_paths(still: Page) -> None:
 
 
 def test_plots_follow_the_theme_at_once(page: Page) -> None:
-    ink = "() => document.querySelector('.profiles .plot').layout.font.color"
+    ink = "() => document.querySelector('.profiles .plot')._fullLayout.font.color"
     light = page.evaluate(ink)
     page.emulate_media(color_scheme="dark")
     page.wait_for_function(f"before => ({ink})() !== before", arg=light)

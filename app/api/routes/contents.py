@@ -8,7 +8,6 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 from starlette.responses import Response
 
-from valleyscope.app.api.array_encoding import encoded, jsonable
 from valleyscope.app.api.cached_responses import cached_response
 from valleyscope.app.api.dependencies import State
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
@@ -17,6 +16,7 @@ from valleyscope.app.api.schemas import Identifier, ResponseModel
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE
 from valleyscope.app.jobs.contributions import contributions_of
 from valleyscope.app.storage.event_table import warnings_of
+from valleyscope.landscape.json_encoding import encoded, to_json
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import PlaneRecord
 
@@ -118,7 +118,7 @@ def _contents(
         lines=list(landscape.lines),
         planes={name: _plane(plane) for name, plane in landscape.planes.items()},
         verdict=landscape.verdict is not None,
-        provenance=jsonable(landscape.provenance),
+        provenance=to_json(landscape.provenance),
         workers=workers,
         warnings=warnings,
     ).model_dump()

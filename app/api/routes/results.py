@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from valleyscope.app.api.array_encoding import encoded, jsonable, listed, number, packed, typed_array
 from valleyscope.app.api.cached_responses import cached_response, not_available
 from valleyscope.app.api.dependencies import State
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
@@ -18,9 +16,17 @@ from valleyscope.app.api.problems import Problem
 from valleyscope.app.api.schemas import Minima, Profile, Surface, Verdict
 from valleyscope.app.api.serializers import planes_of
 from valleyscope.app.storage.experiment_table import ExperimentRow
-from valleyscope.landscape.analysis.barriers import path_barrier
+from valleyscope.landscape.json_encoding import (
+    encoded,
+    minimum_json,
+    packed,
+    path_json,
+    plane_json,
+    to_json,
+    typed_array,
+)
 from valleyscope.landscape.storage.landscape_file import Landscape
-from valleyscope.landscape.storage.records import Floats, PathRecord, PlaneRecord
+from valleyscope.landscape.storage.records import Floats, PlaneRecord
 
 router = APIRouter(tags=["results"])
 
@@ -85,8 +91,8 @@ def profile(id: ExperimentId, request: Request, app_state: State) -> Response:
         return encoded(
             {
                 "experiment": id,
-                "curves": {name: _path(path) for name, path in landscape.curves.items()},
-                "lines": {name: _path(path) for name, path in landscape.lines.items()},
+                "curves": {name: path_json(path) for name, path in landscape.curves.items()},
+                "lines": {name: path_json(path) for name, path in landscape.lines.items()},
             }
         )
 
@@ -101,7 +107,7 @@ def verdict(id: ExperimentId, request: Request, app_state: State) -> Response:
     def make(landscape: Landscape) -> bytes:
         if landscape.verdict is None:
             raise not_available("there is no verdict", row, of_two=True)
-        return encoded(jsonable(landscape.verdict))
+        return encoded(to_json(landscape.verdict))
 
     return cached_response(request, app_state, row, ("verdict",), make)
 
@@ -127,25 +133,7 @@ def find_grid(plane: PlaneRecord, split: str, value: str) -> Floats:
 
 
 def _surface(id: str, plane: PlaneRecord, values: Floats, split: str, value: str) -> dict[str, Any]:
-    return {
-        "experiment": id,
-        "plane": plane.name,
-        "kind": plane.kind,
-        "split": split,
-        "value": value,
-        "unit": plane.unit,
-        "complete": plane.complete,
-        "computed": int(plane.done.sum()),
-        "x": typed_array(plane.x),
-        "y": typed_array(plane.y),
-        "z": typed_array(values),
-        "done": typed_array(plane.done),
-        "points": {name: list(point) for name, point in plane.points.items()},
-        "distances": plane.distances,
-        "paths": {name: typed_array(points) for name, points in plane.paths.items()},
-        "defining": list(plane.defining),
-        "note": plane.note,
-    }
+    return {"experiment": id, "split": split, "value": value, **plane_json(plane), "z": typed_array(values)}
 
 
 def _surface_bytes(plane: PlaneRecord, values: Floats) -> bytes:
@@ -154,36 +142,7 @@ def _surface_bytes(plane: PlaneRecord, values: Floats) -> bytes:
 
 
 def _minima(id: str, landscape: Landscape) -> dict[str, Any]:
-    return {
-        "experiment": id,
-        "minima": {
-            name: {
-                "name": name,
-                "optimizer": minimum.optimizer,
-                "settings": jsonable(minimum.settings),
-                "epochs": {column: listed(values) for column, values in minimum.epochs.items()},
-                "layers": [asdict(layer) for layer in minimum.layers],
-                "final": {column: number(value) for column, value in minimum.final.items()},
-                "checkpoint": minimum.checkpoint,
-            }
-            for name, minimum in landscape.minima.items()
-        },
-    }
-
-
-def _path(path: PathRecord) -> dict[str, Any]:
-    barriers = {split: path_barrier(path, split) for split in path.splits}
-    return {
-        "name": path.name,
-        "kind": path.kind,
-        "start": path.start,
-        "end": path.end,
-        "t": listed(path.t),
-        "arc": listed(path.arc),
-        "loss": {split: listed(values.loss) for split, values in path.splits.items()},
-        "error": {split: listed(values.error) for split, values in path.splits.items()},
-        "barrier": {split: None if height is None else number(height) for split, height in barriers.items()},
-    }
+    return {"experiment": id, "minima": {name: minimum_json(found) for name, found in landscape.minima.items()}}
 
 
 def _wants_binary(request: Request) -> bool:

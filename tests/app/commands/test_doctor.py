@@ -91,7 +91,7 @@ def test_a_home_of_another_database_is_told(tmp_path: Path) -> None:
     assert doctor(home, database=right)[0] == 0
     establish(wrong, tmp_path / "other")
     code, said = doctor(home, database=wrong)
-    assert (code, f"problem: home='{home}' is of another database" in said) == (1, True)
+    assert (code, f"problem: home='{home}' belongs to another database" in said) == (1, True)
     code, said = doctor(home)  # VALLEY_DATABASE was forgotten
     assert (code, f"problem: home='{home}' has files of another database" in said) == (1, True)
     assert not (home / "valley.db").exists()

@@ -27,13 +27,13 @@ from valleyscope.app.storage.event_table import (
     prune_progress,
     read_all_events,
     read_events,
-    to_json,
     warnings_of,
 )
 from valleyscope.app.storage.experiment_table import BadCursor, ExperimentTable, KeyReused, Unknown
 from valleyscope.app.storage.ids import is_id, new_id
 from valleyscope.app.storage.migrations import NewerDatabase, migrate, steps
 from valleyscope.app.storage.tables import events, experiments, metadata
+from valleyscope.landscape.json_encoding import to_json
 
 SPEC = Spec.model_validate({"name": "one", "minima": {"sgd": {}}})
 
@@ -212,7 +212,7 @@ def test_priorities_put_wishes_before_age_and_age_before_stage() -> None:
 
 def test_nan_and_infinity_become_what_javascript_reads() -> None:
     values = {"loss": np.array([1.5, np.inf, -np.inf, np.nan]), "count": np.int64(3), "pair": (1, float("inf"))}
-    text = json.dumps(to_json(values), allow_nan=False)
+    text = json.dumps(to_json(values, nan="NaN"), allow_nan=False)
     assert json.loads(text) == {"loss": [1.5, "Infinity", "-Infinity", "NaN"], "count": 3, "pair": [1, "Infinity"]}
 
 

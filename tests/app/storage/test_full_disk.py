@@ -150,7 +150,7 @@ def test_submissions_are_refused_while_only_the_database_can_be_written(tmp_path
         _refused(server, again, 503, "read-only", "Read-only file system")
         disk.inside(f"mount -o remount,rw {home} && mv {home}/identity {home}/aside")
         _refused(server, again, 503, "no-home", "is not linked to this database")
-        assert f"home='{home}' is not the one of this database" in server.log
+        assert f"home='{home}' does not belong to this database" in server.log
         disk.inside(f"mv {home}/aside {home}/identity")
         until(lambda: server.client.get("/readyz").status_code == 200)
         assert _ready(server) == {"database": 1.0, "home": 1.0}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from base64 import b64decode
 from typing import Any
 
@@ -19,6 +20,7 @@ from valleyscope.landscape.figures.labels import _FRAME, _box, _overlap, labels_
 from valleyscope.landscape.figures.sampling import coarse_lattice, sample
 from valleyscope.landscape.figures.scale import Scale, scale_for
 from valleyscope.landscape.geometry.tiles import tiles
+from valleyscope.landscape.plot_style import STATIC, STYLE
 from valleyscope.landscape.storage.records import Grid, PlaneRecord
 
 LANDSCAPE = cases.landscape(21)
@@ -112,10 +114,10 @@ def test_scale_keeps_order_and_stays_within_its_range(losses: list[float], log: 
     assert low < high
     assert (np.diff(encoded) >= 0).all()
     assert low <= encoded.min() <= encoded.max() <= high
-    places, labels = scale.ticks()
+    places, labels = scale.ticks().values()
     assert len(places) == len(labels) >= 2
     assert all(low - 1e-9 <= place <= high + 1e-9 for place in places)
-    start, end, step = scale.levels()
+    start, end, step = scale.levels().values()
     assert low < start
     assert (end - start) / step < 25
 
@@ -329,3 +331,19 @@ def test_the_train_error_stands_in_where_there_is_no_other() -> None:
     shown = figures.profile(line)
     assert "train" in shown.layout.yaxis2.title.text
     assert len([trace for trace in shown.data if trace.yaxis == "y2"]) == 1
+
+
+@pytest.mark.parametrize("sheet", ["static/style.css", "landscape/report/report.css"])
+def test_style_sheets_have_the_inks_of_the_figures(sheet: str) -> None:
+    text = (STATIC.parent / sheet).read_text(encoding="utf-8")
+    shared = {"text": "ink", "muted": "ink-soft|muted", "axis": "line-strong", "panel": "panel"} | {
+        "empty": "empty", "hatch": "hatch", **{name: name for name in NAMED},
+    }  # fmt: skip
+    found = 0
+    for ink, tokens in shared.items():
+        allowed = [STYLE["inks"][theme].get(ink) or NAMED[ink] for theme in ("light", "dark")]
+        values = re.findall(rf"--(?:{tokens}): (#\w+);", text)
+        assert values[:2] in ([], allowed[:1], allowed), ink
+        assert set(values) <= set(allowed), ink
+        found += bool(values)
+    assert found >= 3

@@ -93,13 +93,19 @@ def test_nothing_is_loaded_from_elsewhere(page: Page) -> None:
     assert sum("plotly.js v" in script[:400] for script in page.scripts.values()) == 1
 
 
-def test_every_plot_has_a_figure_in_both_themes(page: Page) -> None:
-    places = {attributes["id"] for tag, attributes in page.elements if attributes.get("class") == "plot"}
-    drawn = json.loads(page.scripts["figures"])
-    assert places == set(drawn)
-    for name in ("valley-train-loss", "basins-test-error", "basins-3d", "profile", "training-sparsity", "layers"):
-        assert set(drawn[f"plot-{name}"]["layouts"]) == {"light", "dark"}
-    assert json.loads(page.scripts["config"])["showSendToCloud"] is False
+def test_every_plot_has_its_data_and_its_modules(page: Page) -> None:
+    places = [attributes for _, attributes in page.elements if attributes.get("class") == "plot"]
+    kinds = {(place["data-kind"], place.get("data-plane"), place.get("data-value")) for place in places}
+    assert {("contour", "valley", "loss"), ("contour", "basins", "error"), ("surface3d", "basins", "loss")} < kinds
+    assert {("profile", None, None), ("sparsity", None, None), ("training", None, None)} < kinds
+    data = json.loads(page.scripts["data"])
+    for place in places:
+        assert place["aria-label"]
+        if plane := place.get("data-plane"):
+            assert f"{place['data-split']} {place['data-value']}" in data["planes"][plane]["grids"]
+    modules = json.loads(page.scripts["modules"])["imports"]
+    assert {"plots/contour.js", "plots/style.json", "plots/training.js"} < modules.keys()
+    assert all(address.startswith("data:text/javascript;base64,") for address in modules.values())
 
 
 HOSTILE = '</script><script>alert("x")</script><img src=x onerror=alert(1)>&'
@@ -119,8 +125,7 @@ def test_words_of_users_are_shown_and_never_run() -> None:
     assert page.text.count("alert") >= 8
     assert not [tag for tag, _ in page.elements if tag == "img"]
     assert sum(tag == "script" for tag, _ in page.elements) == 4
-    layers = json.loads(page.scripts["figures"])["plot-layers"]["data"]
-    assert not any("<img" in json.dumps(trace) for trace in layers)
+    assert "<" not in page.scripts["data"]
 
 
 def test_a_landscape_with_little_in_it_has_a_report(tmp_path: Path) -> None:
