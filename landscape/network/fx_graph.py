@@ -79,7 +79,7 @@ def is_altered(module: nn.Module) -> bool:
         modules._global_forward_pre_hooks,
     )
     forward = vars(module).get("forward")
-    return any(hooks) or (forward is not None and not getattr(forward, "stands_in", False))
+    return any(hooks) or (forward is not None and not getattr(forward, "is_replacement", False))
 
 
 def is_read_by_modules_only(parameter: nn.Parameter, network: nn.Module) -> bool:
