@@ -48,10 +48,12 @@ _MODULES = {
 __all__ = sorted(_MODULES)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'valleyscope.training' has no attribute {name!r}")
-    return getattr(import_module(f"valleyscope.training.{_MODULES[name]}"), name)
+if not TYPE_CHECKING:  # type checkers know the names above, and find those that do not exist
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module 'valleyscope.training' has no attribute {name!r}")
+        return getattr(import_module(f"valleyscope.training.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:
