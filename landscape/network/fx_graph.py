@@ -102,7 +102,7 @@ class PausableGraph:
     """A graph whose forward passes pause before some nodes, and resume with a given result of the node.
 
     >>> graph = fx.symbolic_trace(nn.Sequential(nn.ReLU(), nn.Hardtanh()))
-    >>> run = InterruptedGraph(graph, [node for node in graph.graph.nodes if node.target == "1"]).start(torch.ones(2))
+    >>> run = PausableGraph(graph, [node for node in graph.graph.nodes if node.target == "1"]).start(torch.ones(2))
     >>> run.resume(), run.input
     (True, tensor([1., 1.]))
     >>> run.resume(torch.tensor([5.0, 6.0])), run.output

@@ -53,7 +53,7 @@ def test_layers_may_be_cut_and_lie_in_any_memory_order(
     slab: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_blocks, "SLAB", slab)
+    monkeypatch.setattr(_blocks, "SLAB_SIZE", slab)
     case = Case(structure, memory_format=memory_format, mode=mode, momentum=momentum, weight_decay=weight_decay)
     case.run(case.optimizer())
     case.check()
@@ -115,7 +115,7 @@ def test_transposed_and_strided_weights_are_thresholded_by_their_rows() -> None:
 def test_floor_lowers_the_threshold_of_a_layer(
     mode: str, slab: int, floor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_blocks, "SLAB", slab)
+    monkeypatch.setattr(_blocks, "SLAB_SIZE", slab)
     settings = {"mode": mode, "mu": 0.51, "momentum": 0.9}
     case = Case(mode=mode, momentum=0.9, floor=floor, c=scale_for(8.0, settings))  # would remove nearly everything
     case.run(case.optimizer())

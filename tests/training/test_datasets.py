@@ -233,7 +233,7 @@ def test_damaged_cifar_files_are_named(tmp_path: Path, damage: Callable[[bytes],
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda content: content[:1000], r"has 1000 bytes, but its header announces 20x28x28 elements, 15696 bytes"),
+        (lambda content: content[:1000], r"has 1000 bytes, but its header says 20x28x28 elements, 15696 bytes"),
         (lambda content: content + b"!", "has 15697 bytes"),
         (lambda content: content[:9], "ends within its header"),
         (lambda _: b"", "does not start like an idx file"),
