@@ -191,7 +191,7 @@ BAD = {
     "a header of 8 exabytes": (file_of(b"{}", length=2**63), "safetensors"),
     "a header of 1 GiB": (file_of(b"{}", length=2**30), "safetensors"),
     "a header that is not JSON": (file_of(b"{" + b" " * 100), "not JSON"),
-    "a header that is a list": (file_of(b"[]      "), "no JSON object"),
+    "a header that is a list": (file_of(b"[]      "), "is not a JSON object"),
     "a deep header": (file_of(b"[" * 100_000), "not JSON"),
     "a name twice": (file_of(b'{"a": 1, "a": 2}'), "not JSON"),
     "metadata that is not text": (file_of({"__metadata__": {"a": [1]}}), "__metadata__"),
@@ -209,8 +209,8 @@ BAD = {
     ),
     "a gap": (file_of(claim([4], 16) | {"b": {"dtype": "F32", "shape": [1], "data_offsets": [20, 24]}}), "begins"),
     "a strange type": (file_of({"a": {"dtype": "PICKLE", "shape": [1], "data_offsets": [0, 1]}}), "PICKLE"),
-    "a type in a list": (file_of({"a": {"dtype": ["F32"], "shape": [1], "data_offsets": [0, 4]}}), "no text"),
-    "a type that is an object": (file_of({"a": {"dtype": {}, "shape": [1], "data_offsets": [0, 4]}}), "no text"),
+    "a type in a list": (file_of({"a": {"dtype": ["F32"], "shape": [1], "data_offsets": [0, 4]}}), "not a string"),
+    "a type that is an object": (file_of({"a": {"dtype": {}, "shape": [1], "data_offsets": [0, 4]}}), "not a string"),
 }
 
 

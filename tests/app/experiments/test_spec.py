@@ -120,7 +120,7 @@ def test_a_bad_spec_is_refused_with_field_and_value(content: Any, words: list[st
 def test_a_training_path_of_three_points_spans_a_plane(epochs: int, snapshots: int) -> None:
     training = {"epochs": epochs, "snapshots": snapshots}
     spec = parse_spec({"training": training, "minima": {"a": {}}, "planes": {"p": {"trajectory": "a"}}})
-    assert spec.minimum("a").kept >= 3
+    assert spec.minimum("a").snapshot_count >= 3
 
 
 def test_unreadable_spec_files_are_named(tmp_path: Path) -> None:
