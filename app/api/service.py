@@ -13,13 +13,12 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.experiments.task_files import is_written_by_orchestrator
-from valleyscope.app.jobs.contributions import Contribution, contributions_of
 from valleyscope.app.jobs.maintenance import Maintenance
 from valleyscope.app.jobs.orchestrator_pool import DEFAULT_PRIORITY, OrchestratorPool
 from valleyscope.app.jobs.process_registry import ProcessEntry, WorkerRow, worker_rows
-from valleyscope.app.jobs.queue import LARGEST_PRIORITY
+from valleyscope.app.jobs.queue import LARGEST_PRIORITY, Job, experiment_job
 from valleyscope.app.jobs.reaper import Reaper
-from valleyscope.app.jobs.task_table import QueueRow, TaskTable
+from valleyscope.app.jobs.task_table import Contribution, TaskTable, contributions_of
 from valleyscope.app.settings import Settings
 from valleyscope.app.storage.checkpoint_table import CheckpointRow, CheckpointTable
 from valleyscope.app.storage.database import Database
@@ -46,7 +45,7 @@ log = logging.getLogger(__name__)
 
 Events = list[EventRow]
 Workers = list[WorkerRow]
-Queue = list[QueueRow]
+Queue = list[Job]
 Hands = list[Contribution]
 Warnings = list[MinimumWarning]
 Uploads = list[CheckpointRow]
@@ -106,11 +105,11 @@ class Service:
             (self.identity.establish_late, Orphans(self._checkpoints, self._storage, self.identity).look),
         )
         self._maintenance.start()
-        self.orchestrator_pool.watch()
+        self.orchestrator_pool.start_threads()
 
     def stop(self) -> None:
         """Hand back what is orchestrated here, and leave; workers go on with the tasks that they have."""
-        self.orchestrator_pool.clear()
+        self.orchestrator_pool.drain()
         self._maintenance.stop()
         self._reaper.stop()
         self._event_feed.stop()
@@ -161,28 +160,29 @@ class Service:
 
     def cancel(self, experiment: str) -> ExperimentRow:
         """Stop an experiment: at once where nothing has begun, else within two seconds. What it computed stays."""
+        row = self.get(experiment)
+        job = experiment_job(row.id, row.run)
+        dropped = row.state in ACTIVE and self.orchestrator_pool.jobs.cancel_queued([job])
         with self._database.write(durable=True) as connection:
             row = self._experiment_table.find(connection, experiment, change=True)
             if row.state not in ACTIVE:
                 raise WrongState(f"experiment {experiment} is {row.state}: only one that is queued or running can stop")
-            self._experiment_table.cancel(connection, experiment)
+            if dropped:
+                self._experiment_table.end(connection, experiment, "cancelled")
+            else:
+                self._experiment_table.cancel(connection, experiment)
             return self._experiment_table.find(connection, experiment)
 
     def retry(self, experiment: str) -> ExperimentRow:
         """Run an experiment again that failed, was cancelled, or lost files; it goes on from what it has."""
-        with self.orchestrator_pool.room(DEFAULT_PRIORITY) as direct:
-            with self._database.write(durable=True) as connection:
-                row = self._experiment_table.find(connection, experiment, change=True)
-                if row.state in ACTIVE or (row.state == "done" and self._intact(row)):
-                    raise WrongState(
-                        f"experiment {experiment} is {row.state}: retry is for those that ended early or lost files"
-                    )
-                self._task_table.reset_for_retry(connection, experiment)
-                row = self._experiment_table.begin_again(connection, experiment)
-                if not direct:
-                    self.orchestrator_pool.jobs.enqueue_experiment(connection, row.id, row.run, row.priority)
-            if direct:
-                self.orchestrator_pool.start(row)
+        with self._database.write(durable=True) as connection:
+            row = self._experiment_table.find(connection, experiment, change=True)
+            if row.state in ACTIVE or (row.state == "done" and self._intact(row)):
+                raise WrongState(
+                    f"experiment {experiment} is {row.state}: retry is for those that ended early or lost files"
+                )
+            row = self._experiment_table.begin_again(connection, experiment)
+            self.orchestrator_pool.jobs.enqueue_experiment(connection, row.id, row.run, row.priority)
             return row
 
     def delete(self, experiment: str) -> None:
@@ -223,16 +223,17 @@ class Service:
         self._event_feed.listeners.append(listener)
 
     def workers(self) -> Workers:
+        running = self.orchestrator_pool.jobs.running_tasks()
         with self._database.read() as connection:
-            return worker_rows(connection)
+            return worker_rows(connection, running)
 
     def queue(self, limit: int = 1000) -> Queue:
         """Tasks that wait for a worker, the next one first."""
-        return self._task_table.queue(limit)
+        return self.orchestrator_pool.jobs.queued_tasks()[:limit]
 
     def waiting(self) -> int:
         """How many tasks wait for a worker."""
-        return self._task_table.waiting()
+        return len(self.orchestrator_pool.jobs.queued_tasks())
 
     def contributions(self, experiment: str) -> Hands:
         """The workers that took part in an experiment."""
@@ -292,19 +293,17 @@ class Service:
         self._checkpoints.remove(identifier)
 
     def _submit(self, spec: Spec, key: str | None, priority: int) -> ExperimentRow:
-        with self.orchestrator_pool.room(priority) as direct:
-            with self._database.write(durable=True) as connection:
-                if key is not None:
-                    known = self._experiment_table.known_by_key(connection, key, spec)
-                    if known is not None:
-                        return known
-                self._checkpoints.require(connection, spec)
-                row = self._experiment_table.add(connection, spec, key=key, priority=priority)
-                if not direct:
-                    self.orchestrator_pool.jobs.enqueue_experiment(connection, row.id, row.run, priority)
-            if direct:
-                self.orchestrator_pool.start(row)
-            return row
+        with self._database.write(durable=True) as connection:
+            if key is not None:
+                known = self._experiment_table.known_by_key(connection, key, spec)
+                if known is not None:
+                    return known
+            self._checkpoints.require(connection, spec)
+            row = self._experiment_table.add(connection, spec, key=key, priority=priority)
+            self.orchestrator_pool.jobs.enqueue_experiment(connection, row.id, row.run, priority)
+        if priority < DEFAULT_PRIORITY:
+            self.orchestrator_pool.try_update_limits()
+        return row
 
     def _intact(self, row: ExperimentRow) -> bool:
         """Whether the files of an experiment that is done are all there, and its landscape can be read."""

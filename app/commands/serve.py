@@ -74,9 +74,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            supervisor = self._supervisor = WorkerSupervisor(self._settings, local_devices(self._settings))
-            pool = self._app.state.app_state.service.orchestrator_pool
-            pool.set_local_workers(supervisor.call, lambda: len(supervisor.processes))
+            self._supervisor = WorkerSupervisor(self._settings, local_devices(self._settings))
             self._telling = threading.Thread(target=self._ready, args=(self.address,), name="ready", daemon=True)
             self._telling.start()
 
