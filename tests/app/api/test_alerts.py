@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.app.servers import Server, serving
 from tests.waiting import until
-from valleyscope.app.settings import Settings
 from valleyscope.app.jobs.queue import GPU, JobQueue
+from valleyscope.app.settings import Settings
 from valleyscope.app.storage.database import Database
 
 HOUSE = Path(__file__).parents[3]

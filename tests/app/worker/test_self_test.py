@@ -176,7 +176,7 @@ def test_a_disk_is_found_behind_the_words_of_a_library() -> None:
     assert disk_fault(OSError("the store does not answer")) is None
 
 
-def test_a_device_is_proven_by_what_it_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_is_tested_by_what_it_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     self_test_device()
     monkeypatch.setattr(torch_device, "_wanted", "cuda:1")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
@@ -197,7 +197,7 @@ def test_a_child_says_what_is_wrong_with_its_device_and_a_processor_needs_none()
     assert not child_runner.warm
 
 
-def test_the_proof_decides_whose_fault_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_self_test_decides_whether_the_worker_is_the_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(self_test.time, "monotonic", lambda: now[0])
     answers: list[str | None] = [None, None, "it fell off the bus", None]
@@ -207,7 +207,7 @@ def test_the_proof_decides_whose_fault_it_was(tmp_path: Path, monkeypatch: pytes
     assert (found.ready, found.due) == (True, False)
 
     trouble = WorkerFault("CUDA error: launch failure")
-    assert not found.run_after_failure(trouble)  # the worker is well: others may try themselves at the task
+    assert not found.run_after_failure(trouble)  # the worker is healthy: another one can try the task
     assert (found.ready, found.due, found.fault) == (False, False, None)
     now[0] += 1.0
     assert found.ready
