@@ -139,7 +139,7 @@ class JobQueue:
             "system_database_engine": self._database.engine,
             "application_version": _version(GENERATION),
             "executor_id": self._process,
-            "log_level": "WARNING",
+            "log_level": "ERROR",  # it warns at every poll while the database is away, and so do we
             "use_listen_notify": False,
             "scheduler_polling_interval_sec": 3600.0,
         }
