@@ -15,6 +15,9 @@ from tests.app.cluster import TINY, Cluster
 from tests.app.databases import database, postgres_tool, postgres_url
 from tests.app.released import DATA, plain
 from tests.app.storage.test_backups import SLOW
+from valleyscope.app.experiments.plan import plan
+from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.jobs.task_table import contributions_of
 from valleyscope.app.storage import migrations
 from valleyscope.app.storage.database import Database
 from valleyscope.app.storage.migrations import NewerDatabase, Step, migrate, steps
@@ -80,6 +83,14 @@ def load(script: Path, home: Path) -> str | None:
     return url
 
 
+def link_home(cluster: Cluster) -> None:
+    """Give the home the id that the database has for it, if it has one."""
+    with cluster.database.read() as connection:
+        if sa.inspect(connection).has_table("valley_identity"):
+            id = connection.execute(sa.text("SELECT id FROM valley_identity")).scalar_one()
+            (cluster.home / "identity").write_text(f"{id}\n", encoding="utf-8")
+
+
 @pytest.mark.parametrize("script", sorted(DATA.glob("*.sql")), ids=lambda path: path.stem)
 def test_a_database_of_an_earlier_version_goes_on(script: Path, tmp_path: Path) -> None:
     """Of releases, and of the first step. Each has an experiment that was cancelled, and one that waits and is run."""
@@ -89,9 +100,14 @@ def test_a_database_of_an_earlier_version_goes_on(script: Path, tmp_path: Path) 
     try:
         names = {row.name: row.id for row in cluster.experiment_table.list().items}
         assert names.keys() - {"done"} == {"cancelled", "waiting"}
+        link_home(cluster)
         cluster.start(workers=1)
         assert cluster.wait(names["waiting"], "done").verdict_kind
         assert cluster.get(names["cancelled"]).state == "cancelled"
+        if "done" in names:
+            with cluster.database.read() as connection:
+                [contribution] = contributions_of(connection, names["done"])
+            assert contribution.tasks == len(plan(Spec.model_validate(TINY)))
         with cluster.database.read() as connection:
             versions = connection.execute(sa.text("SELECT max(version) FROM valley_version")).scalar()
         assert versions == max(steps())
