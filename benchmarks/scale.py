@@ -30,7 +30,6 @@ import psutil
 from tests.cluster.deployment import Deployment
 from tests.cluster.postgres import Postgres
 from tests.cluster.worker_fleet import fleet, middle_and_longest
-from valleyscope.app.storage.tables import tasks
 
 SPEED_UP_LIMIT = 1.8
 OVERHEAD_LIMIT = 5.0
@@ -87,21 +86,21 @@ class Stage:
 
 def run_tiles(deployment: Deployment, spec: dict[str, Any], key: str) -> Stage:
     id = deployment.submit(spec, key)
-    deployment.until(lambda: deployment.tasks(tasks.c.experiment == id, tasks.c.kind == "surface"), 300, "no tiles")
+    deployment.until(lambda: any(task.startswith("surface:") for _, task in deployment.tasks(id)), 300, "no tiles")
     before = _computed(deployment)
     deployment.until(lambda: deployment.experiment(id)["state"] in ("done", "failed"), 600, "it does not end")
     processor = _computed(deployment) - before
     assert deployment.experiment(id)["error"] is None
-    everything = deployment.tasks(tasks.c.experiment == id).values()
-    rows = [row for row in everything if row.kind == "surface"]
+    everything = [row for row in deployment.tasks(id).values() if row.seconds is not None]
+    rows = [row for row in everything if row.task.startswith("surface:")]
     first, last = min(row.started for row in rows), max(row.started for row in rows)
-    busy = sum(max(0.0, min(row.started + row.seconds, last) - max(row.started, first)) for row in everything)
+    busy = sum(max(0.0, min(row.started + (row.seconds or 0.0), last) - max(row.started, first)) for row in everything)
     workers = len(deployment.workers)
     return Stage(
         workers=workers,
         tiles=len(rows),
-        span=max(row.started + row.seconds for row in rows) - first,
-        seconds=sum(row.seconds for row in rows) / len(rows),
+        span=max(row.started + (row.seconds or 0.0) for row in rows) - first,
+        seconds=sum(row.seconds or 0.0 for row in rows) / len(rows),
         overhead=(workers * (last - first) - busy) / (len(rows) - 1),
         processor=processor / len(rows),
     )

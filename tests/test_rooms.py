@@ -14,7 +14,16 @@ HOUSE = Path(__file__).parent.parent
 FORBIDDEN = {"training": {"app", "landscape"}, "landscape": {"app", "training"}, "app": set()}
 ORDER = {
     "app": (
-        {"database_url", "devices", "log_config", "secret_files", "settings", "shutdown", "store_url"},
+        {
+            "database_url",
+            "devices",
+            "log_config",
+            "periodic_thread",
+            "secret_files",
+            "settings",
+            "shutdown",
+            "store_url",
+        },
         {"experiments"},
         {"tasks"},
         {"storage"},

@@ -82,7 +82,8 @@ class _StateCollector(Collector):
             return  # another query would take just as long
         service = self._service
         try:
-            queue, workers, states = service.task_table.waiting(), service.workers(), service.experiment_table.count()
+            queue = len(service.orchestrator_pool.jobs.queued_tasks())
+            workers, states = service.workers(), service.experiment_table.count()
         except SQLAlchemyError as error:
             log.warning("metrics of the database are missing: %s", error)
             return

@@ -13,6 +13,7 @@ from valleyscope.app.experiments.task_files import is_written_by_orchestrator
 from valleyscope.app.jobs.maintenance import Maintenance
 from valleyscope.app.jobs.orchestrator_pool import DEFAULT_PRIORITY, OrchestratorPool
 from valleyscope.app.jobs.process_registry import ProcessEntry, WorkerRow, worker_rows
+from valleyscope.app.jobs.queue import experiment_job
 from valleyscope.app.jobs.reaper import Reaper
 from valleyscope.app.jobs.task_table import TaskTable
 from valleyscope.app.settings import Settings
@@ -89,11 +90,11 @@ class Service:
             ),
         )
         self._maintenance.start()
-        self.orchestrator_pool.watch()
+        self.orchestrator_pool.start_threads()
 
     def stop(self) -> None:
         """Release the experiments of this process and stop. Workers continue with their tasks."""
-        self.orchestrator_pool.clear()
+        self.orchestrator_pool.drain()
         self._maintenance.stop()
         self._reaper.stop()
         self.event_feed.stop()
@@ -120,27 +121,29 @@ class Service:
 
     def cancel(self, experiment: str) -> ExperimentRow:
         """Cancel an experiment: at once if it is queued, otherwise within two seconds. Its results stay."""
+        with self.database.read() as connection:
+            row = self.experiment_table.find(connection, experiment)
+        job = experiment_job(row.id, row.run)
+        dropped = row.state in ACTIVE and self.orchestrator_pool.jobs.cancel_queued([job])
         with self.database.write(durable=True) as connection:
             row = self.experiment_table.find(connection, experiment, for_update=True)
             if row.state not in ACTIVE:
                 raise WrongState(f"experiment {experiment} is {row.state}: you can cancel queued and running ones only")
-            self.experiment_table.cancel(connection, experiment)
+            if dropped:
+                self.experiment_table.end(connection, experiment, "cancelled")
+            else:
+                self.experiment_table.cancel(connection, experiment)
             return self.experiment_table.find(connection, experiment)
 
     def retry(self, experiment: str) -> ExperimentRow:
         """Continue an experiment that failed, was cancelled, or lost files."""
-        with self.orchestrator_pool.room(DEFAULT_PRIORITY) as direct:
-            with self.database.write(durable=True) as connection:
-                row = self.experiment_table.find(connection, experiment, for_update=True)
-                if row.state in ACTIVE or (row.state == "done" and self._intact(row)):
-                    rule = "you can retry one that failed, was cancelled or lost files"
-                    raise WrongState(f"experiment {experiment} is {row.state}: {rule}")
-                self.task_table.reset_for_retry(connection, experiment)
-                row = self.experiment_table.start_next_run(connection, experiment)
-                if not direct:
-                    self.orchestrator_pool.jobs.enqueue_experiment(connection, row.id, row.run, row.priority)
-            if direct:
-                self.orchestrator_pool.start(row)
+        with self.database.write(durable=True) as connection:
+            row = self.experiment_table.find(connection, experiment, for_update=True)
+            if row.state in ACTIVE or (row.state == "done" and self._intact(row)):
+                rule = "you can retry one that failed, was cancelled or lost files"
+                raise WrongState(f"experiment {experiment} is {row.state}: {rule}")
+            row = self.experiment_table.start_next_run(connection, experiment)
+            self.orchestrator_pool.jobs.enqueue_experiment(connection, row.id, row.run, row.priority)
             return row
 
     def delete(self, experiment: str) -> None:
@@ -156,8 +159,9 @@ class Service:
             log.warning("its files are deleted later: %s", short_message(error), extra={"experiment": experiment})
 
     def workers(self) -> list[WorkerRow]:
+        running = self.orchestrator_pool.jobs.running_tasks()
         with self.database.read() as connection:
-            return worker_rows(connection)
+            return worker_rows(connection, running)
 
     def located(self, row: ExperimentRow, name: str) -> Path:
         """The local path of a file, after downloading a newer version from the store, if any.
@@ -183,19 +187,17 @@ class Service:
         return self.store.file_sizes(row.id) | local
 
     def _submit(self, spec: Spec, key: str | None, priority: int) -> ExperimentRow:
-        with self.orchestrator_pool.room(priority) as direct:
-            with self.database.write(durable=True) as connection:
-                if key is not None:
-                    known = self.experiment_table.find_by_key(connection, key, spec)
-                    if known is not None:
-                        return known
-                self.checkpoint_table.require(connection, spec)
-                row = self.experiment_table.add(connection, spec, key=key, priority=priority)
-                if not direct:
-                    self.orchestrator_pool.jobs.enqueue_experiment(connection, row.id, row.run, priority)
-            if direct:
-                self.orchestrator_pool.start(row)
-            return row
+        with self.database.write(durable=True) as connection:
+            if key is not None:
+                known = self.experiment_table.find_by_key(connection, key, spec)
+                if known is not None:
+                    return known
+            self.checkpoint_table.require(connection, spec)
+            row = self.experiment_table.add(connection, spec, key=key, priority=priority)
+            self.orchestrator_pool.jobs.enqueue_experiment(connection, row.id, row.run, priority)
+        if priority < DEFAULT_PRIORITY:
+            self.orchestrator_pool.try_update_limits()
+        return row
 
     def _intact(self, row: ExperimentRow) -> bool:
         """Whether all files of a finished experiment exist and its landscape can be read."""

@@ -71,9 +71,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            supervisor = self._supervisor = WorkerSupervisor(self._settings, devices_for(self._settings.workers))
-            pool = self._app.state.app_state.service.orchestrator_pool
-            pool.set_local_workers(supervisor.call, lambda: len(supervisor.processes))
+            self._supervisor = WorkerSupervisor(self._settings, devices_for(self._settings.workers))
             self._ready_thread = threading.Thread(
                 target=self._on_ready, args=(self.address,), name="ready", daemon=True
             )

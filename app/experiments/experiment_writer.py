@@ -105,7 +105,7 @@ class ExperimentWriter:
                 verdict = self.landscape.verdict
                 return verdict is not None and (self.spec.control is None or verdict["control"] is not None)
 
-    def take(self, task: Task, result: Result) -> None:
+    def add_result(self, task: Task, result: Result) -> None:
         """Enter a result into the landscape; a snapshot follows when the last one is old enough."""
         match result:
             case TrainedMinimum(record, fingerprint):

@@ -6,7 +6,7 @@ profile of each curve and line | sharpness of each minimum | verdict
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -71,26 +71,46 @@ def plan(spec: Spec) -> tuple[Task, ...]:
     return tuple(_tasks(spec))
 
 
-def blocked_tasks(tasks: Sequence[Task], failed: Set[str]) -> set[str]:
-    """The tasks that failed, and those that cannot be run without them."""
-    lost = set(failed)
-    for task in tasks:
-        if not lost.isdisjoint(task.needs):
-            lost.add(task.id)
-    return lost
+class PlanState:
+    """Which tasks of a plan are done or failed, and so which ones can run."""
 
+    def __init__(self, tasks: Sequence[Task], done: Iterable[str] = ()) -> None:
+        self.tasks = {task.id: task for task in tasks}
+        self.done = set(done)
+        self.failed: dict[str, str] = {}
+        """Why a task failed, by its id."""
 
-def ready_tasks(tasks: Sequence[Task], done: Set[str], lost: Set[str]) -> list[Task]:
-    """The tasks that can be run now, the most urgent first."""
-    ready = [
-        task
-        for task in tasks
-        if task.id not in done
-        and task.id not in lost
-        and all(need in done for need in task.needs)
-        and all(other in done or other in lost for other in task.after)
-    ]
-    return sorted(ready, key=lambda task: task.priority)
+    @property
+    def blocked(self) -> set[str]:
+        """The tasks that failed, and those that cannot run without them."""
+        blocked = set(self.failed)
+        for task in self.tasks.values():
+            if not blocked.isdisjoint(task.needs):
+                blocked.add(task.id)
+        return blocked
+
+    @property
+    def open(self) -> list[str]:
+        """The tasks that are neither done nor failed."""
+        return [id for id in self.tasks if id not in self.done and id not in self.failed]
+
+    def ready(self, started: Container[str] = ()) -> list[Task]:
+        """The tasks that can run now and are not among those `started`, the most urgent first."""
+        blocked = self.blocked
+        ready = [
+            task
+            for task in self.tasks.values()
+            if task.id not in self.done
+            and task.id not in blocked
+            and task.id not in started
+            and self.has_needs_of(task)
+            and all(other in self.done or other in blocked for other in task.after)
+        ]
+        return sorted(ready, key=lambda task: task.priority)
+
+    def has_needs_of(self, task: Task) -> bool:
+        """Whether all that a task needs is done."""
+        return all(need in self.done for need in task.needs)
 
 
 def plane_tiles(spec: Spec, plane: str) -> list[Tile]:

@@ -1,7 +1,7 @@
-"""Couriers carry files between this host and the store: those of a task that is run here, those of an experiment.
+"""Copies files between this host and the store: those of a task, and those that the orchestrator writes.
 
-With a shared folder they have nothing to do. Trouble with the store never fails a task or an experiment: what must
-travel is tried again until it does, what is only for safety at the next occasion.
+With a shared folder there is nothing to copy. An unavailable store never fails a task or an experiment: uploads that
+must happen are retried until they succeed, the others are tried again at the next occasion.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from pathlib import Path
+from typing import Final, TypeVar
 
 from valleyscope.app.experiments.plan import Kind, Task
 from valleyscope.app.experiments.spec import Spec
@@ -25,17 +26,18 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PUSH_SECONDS = 5.0
-"""How often the state of a task, and the snapshot of an experiment, go to the store."""
+"""How often the state of a task, and the snapshot of an experiment, are uploaded."""
 LAST_SECONDS = 8.0
-"""How long a process that leaves waits for the store."""
-_SELDOM = 10.0  # times as long as a delivery takes: large states on a slow network must not fill it
+"""How long a process that shuts down waits for the store."""
+_UPLOAD_SHARE = 10.0  # a pause is this many times as long as an upload: large states must not fill a slow network
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 15.0
 _CHECK_SECONDS = 0.5
+_MISSING_SECONDS: Final = 10.0  # an NFS client may remember for a while that a file did not exist
 
 
 def retry_store(action: Callable[[], T], check: Callable[[], None]) -> T:
-    """Repeat what the store refuses until it happens; `check` raises when it is not wanted any more."""
+    """Repeat an action until the store is available; `check` is called in between and raises to give up."""
     pause = _FIRST_PAUSE
     while True:
         try:
@@ -50,7 +52,7 @@ def retry_store(action: Callable[[], T], check: Callable[[], None]) -> T:
 
 
 class TaskFileSync:
-    """Brings what a task reads, and takes away what it writes."""
+    """Downloads what a task reads, and uploads what it writes."""
 
     def __init__(self, store: FileStore, experiment: str, spec: Spec, task: Task) -> None:
         self._store = store
@@ -58,54 +60,51 @@ class TaskFileSync:
         self._spec = spec
         self._task = task
 
-    def bring(self) -> None:
-        """All that the task reads is here when this returns."""
+    def download(self) -> None:
         spec, task = self._spec, self._task
         self._store.pull(self._experiment, lambda name: is_input(spec, task, name))
-        if task.kind is Kind.TRAIN and (upload := spec.minima[task.subject].checkpoint) is not None:
-            self._store.fetch_checkpoint(upload)
+        if task.kind is Kind.TRAIN and (checkpoint := spec.minima[task.subject].checkpoint) is not None:
+            self._store.fetch_checkpoint(checkpoint)
 
-    def deliver(self) -> None:
-        """All that the task wrote is in the store when this returns."""
+    def upload(self) -> None:
         self._store.push(self._experiment, lambda name: is_output(self._task, name))
 
-    def deliver_if_possible(self) -> None:
-        """The same, once: for a task that did not end, so that whoever goes on with it has less to do again."""
+    def try_upload(self) -> None:
+        """Upload once, for a task that did not end: the next attempt has less to do again."""
         try:
-            self.deliver()
+            self.upload()
         except OSError as error:
             log.warning("the state of %s stays on this host: %s", self._task.id, error)
 
-    def deliver_briefly(self) -> None:
-        """The same, for a process that leaves and has little time."""
-        run_with_timeout(self.deliver_if_possible, LAST_SECONDS)
+    def upload_before_exit(self) -> None:
+        run_with_timeout(self.try_upload, LAST_SECONDS)
 
     @contextmanager
-    def delivering(self) -> Iterator[None]:
-        """Deliver every few seconds while the task runs, beside it: another host may have to go on from there."""
-        if not self._store.remote or not _has_state(self._task):
+    def uploading(self) -> Iterator[None]:
+        """Upload the state of a running task every few seconds: another host may have to continue from it."""
+        if not self._store.remote or self._task.kind not in (Kind.TRAIN, Kind.FIT):
             yield
             return
-        over = threading.Event()
+        ended = threading.Event()
 
-        def deliver() -> None:
+        def upload() -> None:
             pause = PUSH_SECONDS
-            while not over.wait(pause):
+            while not ended.wait(pause):
                 began = time.monotonic()
-                self.deliver_if_possible()
-                pause = max(PUSH_SECONDS, _SELDOM * (time.monotonic() - began))
+                self.try_upload()
+                pause = max(PUSH_SECONDS, _UPLOAD_SHARE * (time.monotonic() - began))
 
-        thread = threading.Thread(target=deliver, name="file_sync", daemon=True)
+        thread = threading.Thread(target=upload, name="task upload", daemon=True)
         thread.start()
         try:
             yield
         finally:
-            over.set()
+            ended.set()
             thread.join(LAST_SECONDS / 2)
 
 
 class SnapshotSync:
-    """Takes landscape.h5, the report, the verdict and the spec of an experiment to the store."""
+    """Uploads landscape.h5, the report, the verdict and the spec of an experiment."""
 
     def __init__(self, store: FileStore, experiment: str) -> None:
         self._store = store
@@ -115,37 +114,54 @@ class SnapshotSync:
         self.behind = False
         """Whether there are results that no snapshot in the store has."""
 
-    def fetch(self) -> set[str]:
-        """Bring what the writer needs to go on; returns the names of all files that the store has."""
+    def download(self) -> set[str]:
+        """Download what the orchestrator needs to continue; returns the names of all files in the store."""
         self._store.pull(self._experiment, is_written_by_orchestrator)
         return set(self._store.file_sizes(self._experiment))
 
-    def note(self) -> None:
-        """There are new results."""
+    def mark_changed(self) -> None:
         self.behind = self._store.remote
 
-    def deliver(self) -> None:
+    def upload(self) -> None:
         self._store.push(self._experiment, is_written_by_orchestrator)
         self.behind = False
 
-    def deliver_if_possible(self) -> None:
-        """The same, once; where it fails, the next time is later than usual."""
+    def try_upload(self) -> None:
+        """Upload once; after a failure the next upload is due later."""
         try:
-            self.deliver()
+            self.upload()
             self._pause = PUSH_SECONDS
         except OSError as error:
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
             log.warning("%s; trying again in %.0f s", error, self._pause, extra={"experiment": self._experiment})
         self._last = time.monotonic()
 
-    def deliver_briefly(self) -> None:
-        """The same, for a process that leaves and has little time."""
-        run_with_timeout(self.deliver_if_possible, LAST_SECONDS)
+    def upload_before_exit(self) -> None:
+        run_with_timeout(self.try_upload, LAST_SECONDS)
 
-    def deliver_when_due(self) -> None:
+    def upload_when_due(self) -> None:
         if self.behind and time.monotonic() - self._last >= self._pause:
-            self.deliver_if_possible()
+            self.try_upload()
 
 
-def _has_state(task: Task) -> bool:
-    return task.kind in (Kind.TRAIN, Kind.FIT)
+def missing_weights(
+    store: FileStore, experiment: str, directory: Path, tasks: Iterable[Task], check: Callable[[], None]
+) -> dict[str, str]:
+    """Training tasks whose weights the API cannot find, with the reason: a worker has another home or store.
+
+    `check` is called in between and raises to give up.
+    """
+    wanted = {task.id: f"{task.subject}.safetensors" for task in tasks if task.kind is Kind.TRAIN}
+    deadline = time.monotonic() + _MISSING_SECONDS
+    while True:
+        absent = {task: name for task, name in wanted.items() if not (directory / name).is_file()}
+        if absent and store.remote:
+            stored = retry_store(lambda: store.file_sizes(experiment), check)
+            absent = {task: name for task, name in absent.items() if name not in stored}
+        if not absent or time.monotonic() > deadline:
+            return {
+                task: f"{name} is not in {store.location}: a worker has another one; retry when all have the same"
+                for task, name in absent.items()
+            }
+        check()
+        time.sleep(_CHECK_SECONDS)

@@ -1,9 +1,9 @@
-"""Leases: what a living process holds, and loses by dying, however it dies.
+"""Leases: a process holds one while it is alive.
 
-Beside SQLite a lease is a flock on a file, which the kernel drops with its owner, also when the owner is merely
-stopped for a while. In Postgres it is an advisory lock of a session of its own; the server ends the session, and with
-it the lease, when it has heard nothing on it for a while. So a machine that vanishes, a wire that is cut and a process
-that is stopped for long all lose their lease, by the clock of the server alone. The same session brings tidings.
+With SQLite a lease is a lock on a file, which the kernel releases when the process ends. With Postgres it is an
+advisory lock of a separate session, which the server ends when it is silent for too long. So a machine that vanishes, a
+cut connection and a process that is stopped for long lose their lease by the clock of the server alone. The same
+session receives notifications (`valleyscope.app.storage.cancel_notify`).
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ log = logging.getLogger(__name__)
 
 _FOLDER = "leases"
 LEASE_SECONDS = 15.0
-"""For so long a process may be silent before the server gives its lease up."""
-_LOOK_SECONDS = 0.25
-_SETTLING_SECONDS = 4.0
-_STOP_PATIENCE = 5.0
-_BEATS = 6  # signs of life in the time of a lease
-_RIVAL_SECONDS = 5.0  # whoever merely tries whether a lease is free lets go of it sooner
+"""How long a process may be silent before the server ends its lease."""
+_WAIT_SECONDS = 0.25
+_STABLE_SECONDS = 4.0
+_STOP_SECONDS = 5.0
+_BEATS = 6  # heartbeats in the time of a lease
+_RIVAL_SECONDS = 5.0  # a reaper that tests whether a lease is free releases it sooner
 
 
 class Lease(Protocol):
-    """This process is alive for as long as it holds its lease."""
+    """A process counts as alive while it holds its lease."""
 
     @property
     def stable(self) -> bool:
-        """Whether it has been held for so long that whoever else is alive holds theirs, too.
+        """Whether it has been held so long that every other living process holds its lease, too.
 
-        After a restart of Postgres every lease is lost, and everyone looks dead until they are back.
+        After a restart of Postgres every lease is lost, and every process looks dead until it reconnects.
         """
         ...
 
     @property
     def listening(self) -> bool:
-        """Whether tidings would be heard now."""
+        """Whether notifications arrive now."""
         ...
 
     def release(self) -> None: ...
@@ -62,24 +62,23 @@ def hold_lease(
     name: str,
     *,
     seconds: float = LEASE_SECONDS,
-    back: Callable[[], None] = lambda: None,
-    taken: Callable[[], None] = lambda: None,
-    hear: Callable[[str], None] | None = None,
+    on_regained: Callable[[], None] = lambda: None,
+    on_taken: Callable[[], None] = lambda: None,
+    on_notify: Callable[[str], None] | None = None,
 ) -> Lease:
     """Take the lease of this process, or of something that it alone may use.
 
-    `back` is called when a lease that was lost is held again, for in between others may have buried this process.
-    `taken` is called when it was lost and another holds it now; for names that are unique to a start nobody does.
-    `hear` is called, in a thread of the lease, with what somebody tells (`valleyscope.app.storage.cancel_notify`).
+    Called in a thread of the lease: `on_regained` when a lost lease is held again, `on_taken` when another process
+    holds a lost lease, `on_notify` with each notification.
     """
     if database.path is not None:
         return _FileLease(_file(database.path, name))
-    return _SessionLease(database, name, seconds, back, taken, hear)
+    return _SessionLease(database, name, seconds, on_regained, on_taken, on_notify)
 
 
 @contextmanager
 def take_lease(database: Database, name: str) -> Iterator[bool]:
-    """Try to take the lease of another process for the length of a block: True means that its owner is gone."""
+    """Try to hold the lease of another process for a block; True means that its owner is gone."""
     if database.path is not None:
         with _take_file(_file(database.path, name)) as taken:
             yield taken
@@ -89,7 +88,7 @@ def take_lease(database: Database, name: str) -> Iterator[bool]:
 
 
 def free_leases(database: Database, names: Sequence[str]) -> list[str]:
-    """Those of the names whose lease nobody holds at this moment: one question, however many there are."""
+    """The names whose lease no process holds now, by one query."""
     if database.path is not None:
         found = []
         for name in names:
@@ -107,7 +106,7 @@ def free_leases(database: Database, names: Sequence[str]) -> list[str]:
 
 
 def forget_lease(database: Database, name: str) -> None:
-    """Remove what the lease of a dead process left behind."""
+    """Remove the file that the lease of a dead process left."""
     if database.path is not None:
         _file(database.path, name).unlink(missing_ok=True)
 
@@ -157,16 +156,16 @@ class _SessionLease:
         database: Database,
         name: str,
         seconds: float,
-        back: Callable[[], None],
-        taken: Callable[[], None],
-        hear: Callable[[str], None] | None,
+        on_regained: Callable[[], None],
+        on_taken: Callable[[], None],
+        on_notify: Callable[[str], None] | None,
     ) -> None:
         self._database = database
         self._key = {"key": lock_key(name)}
         self._seconds = seconds
-        self._back = back
-        self._taken = taken
-        self._hear = hear
+        self._on_regained = on_regained
+        self._on_taken = on_taken
+        self._on_notify = on_notify
         self._released = threading.Event()
         self._since = time.monotonic()
         self._connection: sa.Connection | None = self._acquire()
@@ -175,34 +174,34 @@ class _SessionLease:
 
     @property
     def stable(self) -> bool:
-        return self._connection is not None and time.monotonic() - self._since > _SETTLING_SECONDS
+        return self._connection is not None and time.monotonic() - self._since > _STABLE_SECONDS
 
     @property
     def listening(self) -> bool:
-        return self._hear is not None and self._connection is not None
+        return self._on_notify is not None and self._connection is not None
 
     def release(self) -> None:
         self._released.set()
-        self._thread.join(_STOP_PATIENCE)
+        self._thread.join(_STOP_SECONDS)
         if self._connection is not None and not self._thread.is_alive():
             with suppress(SQLAlchemyError):
                 self._connection.execute(sa.text("SELECT pg_advisory_unlock(:key)"), self._key)
             self._drop()
 
     def _acquire(self) -> sa.Connection:
-        # Its own connection, not one of the pool: a pool may recycle it and with it the lock.
+        # Not a connection of the pool, which may recycle it and with it the lock.
         connection = _single_connection(self._database)
         try:
             connection.execute(sa.text(f"SET idle_session_timeout = {int(1000 * self._seconds)}"))
             patience: float | None = time.monotonic() + _RIVAL_SECONDS
             while not connection.execute(sa.text("SELECT pg_try_advisory_lock(:key)"), self._key).scalar():
-                if self._released.wait(0.1):  # somebody tries whether we are dead, and lets go again
+                if self._released.wait(0.1):  # a reaper holds it while it tests whether this process is dead
                     break
                 if patience is not None and time.monotonic() > patience:
                     patience = None
-                    self._taken()
-            if self._hear is not None:
-                _listen(connection, self._hear)
+                    self._on_taken()
+            if self._on_notify is not None:
+                _listen(connection, self._on_notify)
         except BaseException:
             connection.close()
             raise
@@ -213,26 +212,26 @@ class _SessionLease:
         beaten = time.monotonic()
         while not self._released.is_set():
             try:
-                news = self._wait()
+                received = self._wait()
                 due = time.monotonic() - beaten >= self._seconds / _BEATS
                 if self._connection is None:
                     self._connection = self._acquire()
-                    self._back()
-                elif due or news:
+                    self._on_regained()
+                elif due or received:
                     beaten = time.monotonic()
                     self._connection.execute(sa.text("SELECT 1"))
-                    if self._hear is not None:
-                        _hear_rest(self._connection, self._hear)
+                    if self._on_notify is not None:
+                        _handle_rest(self._connection, self._on_notify)
             except (SQLAlchemyError, psycopg.Error) as error:
                 log.warning("the lease was lost with the connection (%s); taking it again", error)
                 self._drop()
 
     def _wait(self) -> bool:
-        """Until it is time to look, or the server says something without being asked: tidings, or that it ends."""
+        """Wait until it is time for a heartbeat, or the server sends something; returns whether it does."""
         if self._connection is None:
-            self._released.wait(_LOOK_SECONDS)
+            self._released.wait(_WAIT_SECONDS)
             return False
-        return _has_news(self._connection, _LOOK_SECONDS)
+        return _has_data(self._connection, _WAIT_SECONDS)
 
     def _drop(self) -> None:
         if self._connection is not None:
@@ -242,22 +241,22 @@ class _SessionLease:
             self._connection = None
 
 
-def _has_news(connection: sa.Connection, seconds: float) -> bool:
-    """Whether the server sends something within some seconds without being asked. Waiting costs it nothing."""
+def _has_data(connection: sa.Connection, seconds: float) -> bool:
+    """Whether the server sends something within some seconds. Waiting costs it nothing."""
     poll = select.poll()
     poll.register(_driver(connection).fileno(), select.POLLIN)
     return bool(poll.poll(1000 * seconds))
 
 
-def _listen(connection: sa.Connection, hear: Callable[[str], None]) -> None:
-    _driver(connection).add_notify_handler(lambda notice: hear(notice.payload))
+def _listen(connection: sa.Connection, on_notify: Callable[[str], None]) -> None:
+    _driver(connection).add_notify_handler(lambda notice: on_notify(notice.payload))
     connection.execute(sa.text(f"LISTEN {CHANNEL}"))
 
 
-def _hear_rest(connection: sa.Connection, hear: Callable[[str], None]) -> None:
-    """Tidings that came right behind the answer to a statement, after which psycopg looks for none."""
+def _handle_rest(connection: sa.Connection, on_notify: Callable[[str], None]) -> None:
+    """Handle notifications that arrived right after the answer to a statement: psycopg does not look for those."""
     while notice := _driver(connection).pgconn.notifies():
-        hear(notice.extra.decode())
+        on_notify(notice.extra.decode())
 
 
 def _driver(connection: sa.Connection) -> psycopg.Connection[Any]:

@@ -1,7 +1,7 @@
-"""Conducts experiments: issues their tasks as these become ready, and keeps what comes back.
+"""Runs the plan of an experiment: enqueues tasks that are ready, and writes their results into landscape.h5.
 
-Everything that it knows it can learn again from the task_table and the experiment's directory, so it may die at any
-moment and another one goes on. It is the only writer of landscape.h5.
+An orchestrator may die at any moment: another one reads the tables and the experiment's directory, and continues. It is
+the only writer of landscape.h5.
 """
 
 from __future__ import annotations
@@ -9,22 +9,21 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE, DirectoryLocked, ExperimentWriter
-from valleyscope.app.experiments.plan import Task, blocked_tasks, ready_tasks
+from valleyscope.app.experiments.plan import PlanState, Task
 from valleyscope.app.experiments.progress import ProgressEstimator
 from valleyscope.app.experiments.report_renderer import ReportRenderer
 from valleyscope.app.experiments.result_codec import decode
 from valleyscope.app.experiments.spec import Spec, parse_spec
-from valleyscope.app.jobs.file_sync import SnapshotSync, retry_store
-from valleyscope.app.jobs.missing_weights import missing_weights
-from valleyscope.app.jobs.process_registry import process_ids
-from valleyscope.app.jobs.queue import JobQueue, Requeue
-from valleyscope.app.jobs.task_table import ActiveTask, TaskTable
+from valleyscope.app.jobs.file_sync import SnapshotSync, missing_weights, retry_store
+from valleyscope.app.jobs.process_registry import ProcessEntry, process_ids
+from valleyscope.app.jobs.queue import Job, JobQueue, Requeue, task_job
+from valleyscope.app.jobs.task_table import TaskTable
 from valleyscope.app.storage.database import Database, Stopped
 from valleyscope.app.storage.event_feed import EventFeed
 from valleyscope.app.storage.event_table import EventRow, append_events, prune_progress
@@ -36,24 +35,20 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_LOOK_SECONDS = 1.0
-_IDLE_LOOK_SECONDS = 5.0
-_LONGEST_LOOK_SECONDS = 10.0
-_LOOKS_A_SECOND = (
-    10.0  # of all orchestrators of a process together: each costs Postgres, and this process, milliseconds
-)
-_SEARCH_SECONDS = 10.0
-_BUSY_PATIENCE = 10.0
-_DRAIN_PATIENCE = 10.0
-_WINDOW = 16
+_REFRESH_SECONDS = 1.0
+_WAITING_REFRESH_SECONDS = 5.0
+_REFRESHES_PER_SECOND = 10.0  # of all orchestrators of a process: each costs Postgres, and this process, milliseconds
+_LOCKED_SECONDS = 10.0
+_CANCEL_SECONDS = 10.0
+_QUEUED_AT_LEAST = 16
 
 
 class Cancelled(Exception):
-    """Somebody cancelled the run."""
+    """The run was cancelled."""
 
 
-class OwnershipLost(Exception):
-    """Another process conducts the experiment now, or it is gone."""
+class RunOver(Exception):
+    """The run ended, or another process orchestrates it."""
 
 
 @dataclass(frozen=True)
@@ -65,53 +60,48 @@ class OrchestratorContext:
     task_table: TaskTable
     jobs: JobQueue
     event_feed: EventFeed
-    process: str
+    process: ProcessEntry
     orchestrated: Callable[[], int]
     directory: Callable[[str], Path]
     store: FileStore
     stopping: threading.Event
-    call_workers: Callable[[], None]
     report_renderer: ReportRenderer
 
 
 def refresh_seconds(orchestrated: int) -> float:
-    """How long a orchestrator waits before it looks around and reports, where so many are at work in its process.
-
-    Nothing waits for it: whatever changes what is to be done is an event, and an event wakes it.
-    """
-    return min(max(_LOOK_SECONDS, orchestrated / _LOOKS_A_SECOND), _LONGEST_LOOK_SECONDS)
+    """How long an orchestrator waits for an event before it looks for changes and reports progress."""
+    return max(_REFRESH_SECONDS, orchestrated / _REFRESHES_PER_SECOND)
 
 
-def orchestrate(stage: OrchestratorContext, experiment: str, run: int) -> None:
-    """Run an experiment to its end, whatever that is. Raises HandedBack when the process ends first."""
+def orchestrate(context: OrchestratorContext, experiment: str, run: int) -> None:
+    """Run an experiment to its end. Raises Requeue if the process shuts down first."""
     try:
-        row = stage.database.with_retry(
-            lambda: stage.experiment_table.claim(experiment, run, stage.process), stage.stopping
-        )
+        if context.stopping.is_set():
+            raise Requeue("the service stops")
+        row = context.database.with_retry(lambda: context.experiment_table.find_run(experiment, run), context.stopping)
         if row is not None:
-            Orchestrator(stage, row).run()
+            Orchestrator(context, row).run()
     except Stopped as error:
         raise Requeue(str(error)) from error
-    except OwnershipLost:
-        log.info("another process conducts this experiment now", extra={"experiment": experiment})
+    except RunOver:
+        log.info("the run is over, or another process orchestrates it", extra={"experiment": experiment})
+        raise Requeue("the run is over") from None  # if the job is another process's by now, nothing is requeued
 
 
 class Orchestrator:
     """One run of one experiment."""
 
-    def __init__(self, stage: OrchestratorContext, row: ExperimentRow) -> None:
-        self._stage = stage
+    def __init__(self, context: OrchestratorContext, row: ExperimentRow) -> None:
+        self._context = context
         self._row = row
-        self._directory = stage.directory(row.id)
-        self._seen = stage.event_feed.latest
-        self._failed: dict[str, str] = {}
-        self._done: set[str] = set()
-        self._taken: set[str] = set()
-        self._lost: set[str] = set()
-        self._searched = time.monotonic()
+        self._directory = context.directory(row.id)
+        self._evictions = context.process.times_evicted
+        self._seen = context.event_feed.latest
+        self._plan = PlanState(())
+        self._enqueued: set[str] = set()
+        self._unsaved: set[str] = set()
         self._reported = 0.0
-        self._idle = False
-        self._file_sync = SnapshotSync(stage.store, row.id)
+        self._sync = SnapshotSync(context.store, row.id)
 
     def run(self) -> None:
         extra = {"experiment": self._row.id}
@@ -119,40 +109,39 @@ class Orchestrator:
             spec = parse_spec(self._row.spec, source="spec")
             writer = self._open(spec)
             try:
-                self._go_on(writer)
-                writer.finish(self._stage.report_renderer.render)
-                retry_store(self._file_sync.deliver, self._check)
-                if not self._failed:
-                    self._failed |= missing_weights(
-                        self._stage.store, self._row.id, self._directory, writer.tasks, self._check
-                    )
-                self._end("failed" if self._failed else "done", error=self._missing(writer), writer=writer)
+                self._run_tasks(writer)
+                writer.finish(self._context.report_renderer.render)
+                retry_store(self._sync.upload, self._check)
+                if not self._plan.failed:
+                    store, tasks = self._context.store, writer.tasks
+                    self._plan.failed |= missing_weights(store, self._row.id, self._directory, tasks, self._check)
+                self._end("failed" if self._plan.failed else "done", error=self._failures(), writer=writer)
             except Requeue:
                 _save(writer)
-                self._file_sync.deliver_briefly()
+                self._sync.upload_before_exit()
                 raise
             except Cancelled:
-                self._wind_down()
+                self._stop_tasks()
                 _save(writer)
-                self._file_sync.deliver_if_possible()
+                self._sync.try_upload()
                 self._end("cancelled", writer=writer)
             finally:
                 writer.close()
-        except (Stopped, OwnershipLost):
+        except (Stopped, RunOver):
             raise
         except Cancelled:
-            self._wind_down()
+            self._stop_tasks()
             self._end("cancelled")
         except (OSError, ValueError, DirectoryLocked) as error:
             log.warning("the experiment failed: %s", error, extra=extra)
-            self._give_up(_explained(error))
+            self._fail(_explained(error))
         except Exception as error:
             log.exception("the experiment failed unexpectedly", extra=extra)
-            self._give_up(f"unexpectedly: {type(error).__name__}: {error}")
+            self._fail(f"unexpectedly: {type(error).__name__}: {error}")
 
     def _open(self, spec: Spec) -> ExperimentWriter:
-        elsewhere = retry_store(self._file_sync.fetch, self._check)
-        deadline = time.monotonic() + _BUSY_PATIENCE
+        elsewhere = retry_store(self._sync.download, self._check)
+        deadline = time.monotonic() + _LOCKED_SECONDS
         while True:
             try:
                 return ExperimentWriter(spec, self._directory, elsewhere=elsewhere)
@@ -163,181 +152,178 @@ class Orchestrator:
                 time.sleep(0.1)
             except (DamagedLandscape, NotALandscape) as error:
                 kept = _quarantine(self._directory / LANDSCAPE)
-                self._tell("warning", {"message": f"{error}; it was set aside as {kept.name} and is computed again"})
+                self._warn(f"{error}; it was set aside as {kept.name} and is computed again")
 
-    def _go_on(self, writer: ExperimentWriter) -> None:
-        tasks = {task.id: task for task in writer.tasks}
-        meter = ProgressEstimator(writer.spec, writer.tasks)
-        self._done = {task.id for task in writer.tasks if writer.is_done(task)}
+    def _run_tasks(self, writer: ExperimentWriter) -> None:
+        estimator = ProgressEstimator(writer.spec, writer.tasks)
+        self._plan = PlanState(writer.tasks, (task.id for task in writer.tasks if writer.is_done(task)))
+        self._enqueued = set(self._plan.open)
         while True:
             self._check()
-            # First who is at work, then what has ended: a task that ends in between is in both, never in neither,
-            # where it would be issued once more.
-            at_work = self._with_retry(lambda: self._stage.task_table.under_way(self._row.id))
-            waiting = self._collect(writer, tasks)
-            ended = waiting | self._done | self._failed.keys()
-            under_way = {name: found for name, found in at_work.items() if name not in ended}
-            lost = blocked_tasks(writer.tasks, self._failed.keys())
-            ready = [
-                task
-                for task in ready_tasks(writer.tasks, self._done, lost)
-                if task.id not in under_way and task.id not in waiting
-            ]
-            self._give_up_lost(under_way)
-            self._idle = not any(found.running for found in under_way.values())
-            room = max(_WINDOW, 2 * len(self._workers())) - sum(not found.running for found in under_way.values())
-            chosen = ready[: max(0, room)]
+            # First the jobs, then the results: a job that ended has its result, so no task is enqueued twice.
+            jobs = self._jobs()
+            waiting = self._collect(writer)
+            open_tasks = set(self._plan.open) - waiting
+            active = {task: job for task, job in jobs.items() if job.state != "ended" and task in open_tasks}
+            queued = sum(job.state == "queued" for job in active.values())
+            room = max(_QUEUED_AT_LEAST, 2 * len(self._workers())) - queued
+            chosen = self._plan.ready(active.keys() | waiting)[: max(0, room)]
             if chosen:
-                self._issue(chosen)
-            elif not under_way:
+                self._enqueue(chosen, jobs)
+            elif not active:
                 return
-            self._report(meter, {task: found.share for task, found in under_way.items()})
+            self._enqueued = active.keys() | {task.id for task in chosen}
+            self._report(estimator)
             writer.snapshot(force=False)
             if writer.saved:
-                self._file_sync.deliver_when_due()
-            self._keep(writer)
-            self._wait()
+                self._sync.upload_when_due()
+            self._drop_saved(writer)
+            self._wait(waiting_for_worker=queued == len(active))
 
-    def _give_up_lost(self, under_way: Mapping[str, ActiveTask]) -> None:
-        """Tasks whose jobs ended without a word are issued again; two looks in a row must find them so."""
-        if time.monotonic() - self._searched < _SEARCH_SECONDS:
-            return
-        self._searched = time.monotonic()
-        alive = self._workers()
-        idle = {task: found.job for task, found in under_way.items() if found.owner not in alive}
-        gone = self._with_retry(lambda: self._stage.jobs.lost(list(idle.values())))
-        lost = {task for task, job in idle.items() if job in gone}
-        if again := lost & self._lost:
-            log.warning("the jobs of %s are gone; issuing them again", ", ".join(sorted(again)))
-            self._with_retry(lambda: self._stage.task_table.withdraw_lost(self._row.id, sorted(again)))
-        self._lost = lost - again
+    def _jobs(self) -> dict[str, Job]:
+        """The jobs of the tasks that were enqueued, by task."""
+        row, tasks = self._row, sorted(self._enqueued)
+        found = self._with_retry(lambda: self._context.jobs.find(task_job(row.id, row.run, task) for task in tasks))
+        return {job.task: job for job in found.values() if job.task is not None}
 
-    def _issue(self, chosen: list[Task]) -> None:
-        row, stage = self._row, self._stage
+    def _enqueue(self, tasks: list[Task], jobs: dict[str, Job]) -> None:
+        """Put tasks into the queue. DBOS may still have jobs of theirs that ended without a result."""
+        row, context = self._row, self._context
+        ended = [task_job(row.id, row.run, task.id) for task in tasks if task.id in jobs]
+        self._with_retry(lambda: context.jobs.delete(ended))
         self._with_retry(
-            lambda: stage.task_table.issue(stage.jobs, row.id, chosen, priority=row.priority, number=row.number)
+            lambda: context.task_table.enqueue(
+                context.jobs, row.id, row.run, tasks, priority=row.priority, number=row.number
+            )
         )
-        stage.call_workers()
 
-    def _collect(self, writer: ExperimentWriter, tasks: dict[str, Task]) -> set[str]:
-        """Take results in whose predecessors are in; returns those that have to wait for them."""
-        ended = {found.task: found for found in self._with_retry(lambda: self._stage.task_table.ended(self._row.id))}
-        for name in tasks:
-            found = ended.get(name)
-            if found is None or name in self._taken or name in self._failed:
+    def _collect(self, writer: ExperimentWriter) -> set[str]:
+        """Write results whose needs are done; returns the tasks whose results have to wait for theirs."""
+        row, plan = self._row, self._plan
+        found = self._with_retry(lambda: self._context.task_table.results(row.id, row.run))
+        results = {result.task: result for result in found}
+        waiting: set[str] = set()
+        for task in plan.tasks.values():
+            result = results.get(task.id)
+            if result is None or task.id in self._unsaved or task.id in plan.failed:
                 continue
-            if found.payload is None:
-                self._failed[name] = found.error or "failed"
-            elif all(need in self._done for need in tasks[name].needs):
-                if name not in self._done:  # a frame that is taken twice would wipe its surface
-                    writer.take(tasks[name], decode(found.payload))
-                    self._done.add(name)
-                    self._file_sync.note()
-                self._taken.add(name)
-        return {name for name, found in ended.items() if found.payload is not None} - self._taken
+            if result.payload is None:
+                plan.failed[task.id] = result.error or "failed"
+            elif not plan.has_needs_of(task):
+                waiting.add(task.id)
+            else:
+                if task.id not in plan.done:  # a plane that is added twice would lose its surface
+                    writer.add_result(task, decode(result.payload))
+                    plan.done.add(task.id)
+                    self._sync.mark_changed()
+                self._unsaved.add(task.id)
+        return waiting
 
-    def _keep(self, writer: ExperimentWriter) -> None:
-        """Let go of results that a snapshot has: one in the store, where there is one, since this disk may be lost."""
-        if self._taken and writer.saved and not self._file_sync.behind:
-            ids = sorted(self._taken)
-            self._with_retry(lambda: self._stage.task_table.keep(self._row.id, ids))
-            self._taken.clear()
+    def _drop_saved(self, writer: ExperimentWriter) -> None:
+        """Drop payloads that a snapshot has, in the store if there is one: this disk may be lost."""
+        if self._unsaved and writer.saved and not self._sync.behind:
+            tasks = sorted(self._unsaved)
+            self._with_retry(lambda: self._context.task_table.drop_payloads(self._row.id, tasks))
+            self._unsaved.clear()
 
     def _check(self) -> None:
-        if self._stage.stopping.is_set():
+        """Raise if the run must not continue here."""
+        row, context = self._row, self._context
+        if context.stopping.is_set():
             raise Requeue("the service stops")
-        row, stage = self._row, self._stage
-        mine, cancel = self._with_retry(
-            lambda: stage.experiment_table.is_orchestrated_by(row.id, row.run, stage.process)
-        )
-        if not mine:
-            raise OwnershipLost
-        if cancel:
+        state = self._with_retry(lambda: context.experiment_table.run_state(row.id, row.run))
+        if state == "over" or context.process.times_evicted != self._evictions:
+            raise RunOver
+        if state == "cancelling":
             raise Cancelled
 
-    def _wait(self) -> None:
-        """Until a task has ended, or it is time to look around: seldom while all tasks wait for a worker."""
-        pause = refresh_seconds(self._stage.orchestrated())
-        deadline = time.monotonic() + (max(_IDLE_LOOK_SECONDS, pause) if self._idle else pause)
-        while (left := deadline - time.monotonic()) > 0 and not self._stage.stopping.is_set():
-            found = self._stage.event_feed.wait(self._row.id, self._seen, min(left, _LOOK_SECONDS))
+    def _wait(self, *, waiting_for_worker: bool) -> None:
+        """Wait for an event that may change what to do next, or until it is time to refresh."""
+        pause = refresh_seconds(self._context.orchestrated())
+        deadline = time.monotonic() + (max(_WAITING_REFRESH_SECONDS, pause) if waiting_for_worker else pause)
+        while (left := deadline - time.monotonic()) > 0 and not self._context.stopping.is_set():
+            found = self._context.event_feed.wait(self._row.id, self._seen, min(left, _REFRESH_SECONDS))
             if found:
                 self._seen = found[-1].id
                 if any(_matters(event) for event in found):
                     return
 
-    def _report(self, meter: ProgressEstimator, under_way: dict[str, float]) -> None:
-        if time.monotonic() - self._reported < refresh_seconds(self._stage.orchestrated()):
+    def _report(self, estimator: ProgressEstimator) -> None:
+        if time.monotonic() - self._reported < refresh_seconds(self._context.orchestrated()):
             return
         self._reported = time.monotonic()
-        share = meter.share(self._done, under_way)
-        left = meter.seconds_left(share)
-        name = meter.stage(self._done | self._failed.keys())
+        row, context = self._row, self._context
+        share = estimator.share(self._plan.done, self._with_retry(lambda: context.task_table.shares(row.id, row.run)))
+        left = estimator.seconds_left(share)
+        stage = estimator.stage(self._plan.done | self._plan.failed.keys())
         self._with_retry(
-            lambda: self._stage.experiment_table.report(self._row.id, progress=share, stage=name, seconds_left=left)
+            lambda: context.experiment_table.report(row.id, progress=share, stage=stage, seconds_left=left)
         )
 
-    def _workers(self) -> list[str]:
-        def read() -> list[str]:
-            with self._stage.database.read() as connection:
-                return process_ids(connection, "worker")
+    def _workers(self) -> set[str]:
+        def read() -> set[str]:
+            with self._context.database.read() as connection:
+                return set(process_ids(connection, "worker"))
 
         return self._with_retry(read)
 
-    def _wind_down(self) -> None:
-        """Nothing of this experiment runs any more when this returns.
+    def _stop_tasks(self) -> None:
+        """Take tasks out of the queue, and wait until workers stopped those that run.
 
-        A worker that was stopped for so long that it does not answer is fenced off: what it reports later is ignored.
+        A worker that does not answer is not waited for: results of a run that is over are ignored.
         """
-        task_table, experiment = self._stage.task_table, self._row.id
-        jobs = self._with_retry(lambda: task_table.withdraw(experiment))
-        deadline = time.monotonic() + _DRAIN_PATIENCE
-        while running := self._with_retry(lambda: task_table.under_way(experiment)):
-            alive = self._workers()
-            if all(found.owner not in alive for found in running.values()) or time.monotonic() > deadline:
-                self._with_retry(lambda: task_table.revoke(experiment))
-                break
-            self._stage.event_feed.wait(experiment, self._seen, 0.1)
-        self._with_retry(lambda: self._stage.jobs.forget(jobs))
+        row, jobs = self._row, self._context.jobs
+        queued = [task_job(row.id, row.run, task) for task in sorted(self._enqueued)]
+        self._with_retry(lambda: jobs.cancel_queued(queued))
+        deadline = time.monotonic() + _CANCEL_SECONDS
+        while time.monotonic() < deadline:
+            processes = {job.process for job in self._jobs().values() if job.state == "running"}
+            if processes.isdisjoint(self._workers()):
+                return
+            time.sleep(0.1)
 
-    def _give_up(self, reason: str) -> None:
-        self._with_retry(lambda: self._stage.experiment_table.request_cancel(self._row.id))
-        self._wind_down()
+    def _fail(self, reason: str) -> None:
+        def stop_workers() -> None:
+            with self._context.database.write() as connection:
+                self._context.experiment_table.cancel(connection, self._row.id, announce=False)
+
+        self._with_retry(stop_workers)
+        self._stop_tasks()
         self._end("failed", error=reason)
 
     def _end(self, state: ExperimentState, *, error: str | None = None, writer: ExperimentWriter | None = None) -> None:
         verdict = None if writer is None else writer.landscape.verdict
         if writer is not None:
-            self._keep(writer)
+            self._drop_saved(writer)
 
         def write() -> None:
-            with self._stage.database.write(durable=True) as connection:
+            with self._context.database.write(durable=True) as connection:
                 prune_progress(connection, self._row.id)
-                self._stage.experiment_table.end(connection, self._row.id, state, error=error, verdict=verdict)
+                self._context.experiment_table.end(connection, self._row.id, state, error=error, verdict=verdict)
 
         self._with_retry(write)
         log.info("the experiment is %s", state, extra={"experiment": self._row.id})
 
-    def _missing(self, writer: ExperimentWriter) -> str | None:
+    def _failures(self) -> str | None:
         """What failed, and what could not be computed without it."""
-        if not self._failed:
+        plan = self._plan
+        if not plan.failed:
             return None
-        reasons = [f"{task}: {reason}" for task, reason in self._failed.items()]
-        lost = [task.id for task in writer.tasks if task.id not in self._done and task.id not in self._failed]
-        if lost:
-            shown = ", ".join(lost[:6]) + (f" and {len(lost) - 6} more" if len(lost) > 6 else "")
+        reasons = [f"{task}: {reason}" for task, reason in plan.failed.items()]
+        if blocked := plan.open:
+            shown = ", ".join(blocked[:6]) + (f" and {len(blocked) - 6} more" if len(blocked) > 6 else "")
             reasons.append(f"not run, since they need it: {shown}")
         return "; ".join(reasons)
 
-    def _tell(self, kind: str, data: dict[str, str]) -> None:
+    def _warn(self, message: str) -> None:
         def write() -> None:
-            with self._stage.database.write() as connection:
-                append_events(connection, self._row.id, [(kind, data)])
+            with self._context.database.write() as connection:
+                append_events(connection, self._row.id, [("warning", {"message": message})])
 
         self._with_retry(write)
 
     def _with_retry(self, action: Callable[[], T]) -> T:
-        return self._stage.database.with_retry(action, self._stage.stopping)
+        return self._context.database.with_retry(action, self._context.stopping)
 
 
 def _matters(event: EventRow) -> bool:

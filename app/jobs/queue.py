@@ -1,22 +1,23 @@
 """Durable jobs by DBOS: experiments on the queue `control`, their tasks on the queue `gpu`.
 
-Neither kind of job records steps. What is done is in the catalogue and in the experiment's directory, so a job that
-begins again looks there and goes on; replaying thousands of recorded steps would cost more. From DBOS come the queues
-with priorities, the guarantee that one process at a time runs a job, and that a job survives the process that runs it.
+DBOS owns which jobs wait or run, in which process and with which priority. A job records no steps: what is done is in
+our tables and in the experiment's directory, and a job that starts again continues from there.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 import sqlalchemy as sa
-from dbos import DBOS, DBOSClient, DBOSConfig, EnqueueOptions, SetWorkflowID
+from dbos import DBOS, DBOSClient, DBOSConfig, EnqueueOptions, WorkflowStatus
 from sqlalchemy.exc import SQLAlchemyError
 
-from valleyscope.app.jobs.taker import Taker
 from valleyscope.app.shutdown import run_with_timeout
 from valleyscope.app.storage.database import Database
 from valleyscope.app.storage.db_errors import short_message
@@ -26,51 +27,57 @@ log = logging.getLogger(__name__)
 CONTROL = "control"
 GPU = "gpu"
 ORCHESTRATED_AT_ONCE = 8
-"""Experiments that one API process conducts side by side, or two a worker where there are more; later ones wait."""
+"""Experiments that one API process runs side by side, or two per worker if that is more; later ones wait."""
 LARGEST_PRIORITY = 200
 
-GENERATION = 1
+GENERATION = 2
 """Counts changes of what a job means. Processes of one generation share the queues, whatever the version of the
 program; those of a newer one take over what an older one left in the queues, and never the other way round."""
 
 _APPLICATION = "valleyscope"
-_CONTROL_POLL_SECONDS = 1.0  # a submitted experiment is started at once where there is room
-_IDLE_POLL_SECONDS = 0.35
-_CALLED_POLL_SECONDS = 2.0
+_CONTROL_POLL_SECONDS = 0.1
+_IDLE_POLL_SECONDS = 0.2
 _BUSY_POLL_SECONDS = 0.08
-_POLLS_A_SECOND = 50.0  # of all workers together, so that many of them ask Postgres no more than a few do
-_LONGEST_POLL_SECONDS = 5.0
-_STOP_PATIENCE = 5.0
+_POLLS_PER_SECOND = 50.0  # of all workers together: the load on Postgres stays the same for more of them
+_STOP_SECONDS = 5.0
+_ENDED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
+_BATCH = 500
 
 Handler = Callable[..., None]
-_duties: dict[str, Handler] = {}
+_handlers: dict[str, Handler] = {}
 
 
 class Requeue(BaseException):
-    """A job stops because its process ends, and is to be run by another.
+    """A handler raises it to put its job back into the queue.
 
-    Not an Exception: DBOS records those as the outcome of the job, and then it would never run again.
+    Not an Exception: DBOS records those as the outcome of the job, which then never runs again.
     """
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as DBOS has it; that of an experiment has no task. `process` is set while it runs."""
+
+    experiment: str
+    run: int
+    task: str | None
+    state: Literal["queued", "running", "ended"]
+    process: str | None
+    priority: int
+    since: datetime
 
 
 @DBOS.workflow(name="experiment", max_recovery_attempts=None)
 def _experiment(experiment: str, run: int) -> None:
-    _duties[CONTROL](experiment, run)
+    _handlers[CONTROL](experiment, run)
 
 
 @DBOS.workflow(name="task", max_recovery_attempts=None)
-def _task(experiment: str, task: str, issue: int) -> None:
-    _duties[GPU](experiment, task, issue)
+def _task(experiment: str, run: int, task: str) -> None:
+    _handlers[GPU](experiment, run, task)
 
 
-def _log_as_we_do() -> None:
-    """DBOS brings a handler of its own, whose lines are not those of our log."""
-    logger = logging.getLogger("dbos")
-    logger.handlers.clear()
-    logger.propagate = True
-
-
-def _format(generation: int) -> str:
+def _version(generation: int) -> str:
     return f"jobs-{generation}"
 
 
@@ -78,141 +85,210 @@ def experiment_job(experiment: str, run: int) -> str:
     return f"{experiment}.{run}"
 
 
-def task_job(experiment: str, task: str, issue: int) -> str:
-    return f"{experiment}:{task}:{issue}"
+def task_job(experiment: str, run: int, task: str) -> str:
+    return f"{experiment}.{run}:{task}"
 
 
 def task_priority(experiment_priority: int, number: int, stage: int) -> int:
-    """The place of a task in the queue, the lowest first: by wish, then earlier experiments, then earlier stages."""
+    """The position of a task in the queue, the lowest first: by priority, then earlier experiments and stages."""
     return 1 + (experiment_priority * 100_000 + number % 100_000) * 100 + min(stage, 99)
 
 
 def orchestrated_at_once(workers: int) -> int:
-    """How many experiments an API process conducts side by side: enough to keep all workers busy with small ones."""
+    """How many experiments an API process runs side by side: enough to keep all workers busy with small ones."""
     return max(ORCHESTRATED_AT_ONCE, 2 * workers)
 
 
-def poll_seconds(*, busy: bool, workers: int, called: bool = False) -> float:
-    """How long a worker waits between two looks into its queue; idle ones need not hurry where work calls them."""
-    shared = min(workers / _POLLS_A_SECOND, _LONGEST_POLL_SECONDS)
-    idle = _CALLED_POLL_SECONDS if called else _IDLE_POLL_SECONDS
-    return max(shared, _BUSY_POLL_SECONDS if busy else idle)
+def poll_seconds(*, busy: bool, workers: int) -> float:
+    """How long a worker waits between two polls of its queue."""
+    return max(_BUSY_POLL_SECONDS if busy else _IDLE_POLL_SECONDS, workers / _POLLS_PER_SECOND)
 
 
 class JobQueue:
-    """DBOS in this process: it listens to one queue, and can put jobs into both."""
+    """DBOS in this process: runs the jobs of one queue by `handler`, and enqueues jobs of both."""
 
-    def __init__(
-        self, database: Database, process: str, listens_to: str, duty: Handler, most: Callable[[], int] = lambda: 1
-    ) -> None:
-        """`most` says how many jobs may be under way in this process, now."""
+    def __init__(self, database: Database, process: str, queue: str, handler: Handler) -> None:
         self._database = database
         self._process = process
-        self._listens_to = listens_to
-        self._duty = duty
-        self._taker = Taker(listens_to, process, _format(GENERATION), most, self._return)
+        self._queue = queue
+        self._handler = handler
         self._client: DBOSClient | None = None
+        self._lock = threading.Lock()
+        self._active: set[str] = set()
+        self._unstarted: set[str] = set()
+        self.listening = False
 
     @property
     def client(self) -> DBOSClient:
         if self._client is None:
-            raise RuntimeError("jobs are not started")
+            raise RuntimeError("the job queue is not connected")
         return self._client
 
-    def start(self) -> None:
-        """Begin to take jobs, or raise and take none. Call it inside `database.alone`: DBOS migrates its tables."""
-        _duties[self._listens_to] = self._perform
-        try:
-            self._launch()
-            self.connect()
-        except BaseException:
-            DBOS.destroy()
-            raise
-        if self._listens_to == GPU:
-            self._taker.quiet()
-        self._taker.start()
+    @property
+    def active(self) -> set[str]:
+        """The jobs that run in this process."""
+        with self._lock:
+            return set(self._active)
 
-    def _launch(self) -> None:
+    def start(self) -> None:
+        """Take jobs, also again after `pause`. Call it inside `database.exclusive`: DBOS migrates its tables."""
+        if self._client is None:
+            self.connect()
         config: DBOSConfig = {
             "name": _APPLICATION,
             "system_database_engine": self._database.engine,
-            "application_version": _format(GENERATION),
+            "application_version": _version(GENERATION),
             "executor_id": self._process,
-            "log_level": "WARNING",
+            "log_level": "ERROR",  # it warns at every poll while the database is away, and so do we
             "use_listen_notify": False,
             "scheduler_polling_interval_sec": 3600.0,
         }
-        DBOS(config=config)
-        _log_as_we_do()
-        DBOS.listen_queues([] if self._taker.usable else [self._listens_to])
-        DBOS.launch()
-        # A worker that joins must not slow down the others, so what is registered already stays as it is.
-        change: Literal["always_update", "never_update"] = (
-            "always_update" if self._listens_to == CONTROL else "never_update"
-        )
-        DBOS.register_queue(
-            CONTROL,
-            worker_concurrency=ORCHESTRATED_AT_ONCE,
-            polling_interval_sec=_CONTROL_POLL_SECONDS,
-            on_conflict=change,
-        )
-        DBOS.register_queue(GPU, worker_concurrency=1, polling_interval_sec=_IDLE_POLL_SECONDS, on_conflict=change)
+        _handlers[self._queue] = self._run
+        try:
+            DBOS(config=config)
+            _use_our_log_format()
+            DBOS.listen_queues([self._queue])
+            DBOS.launch()
+            self._register_queues()
+        except BaseException:
+            DBOS.destroy()
+            raise
+        self.listening = True
 
     def connect(self) -> None:
-        """Be able to put jobs into queues, without taking any."""
+        """Enqueue and read jobs without running any."""
         self._client = DBOSClient(
             system_database_engine=self._database.engine,
             application_name=_APPLICATION,
-            retry_connection_errors=False,  # all our calls are repeated by whoever made them, unless the process ends
+            lazy=True,
+            retry_connection_errors=False,  # callers retry, unless the process shuts down
         )
 
-    def stop(self) -> None:
-        """Take no more jobs, and hand back those that were begun here."""
-        self._taker.stop()
-        run_with_timeout(DBOS.destroy, _STOP_PATIENCE)  # where the database is gone, its threads wait for it
+    def pause(self) -> None:
+        """Take no more jobs, and put those of this process back into the queue."""
+        self.listening = False
+        run_with_timeout(DBOS.destroy, _STOP_SECONDS)  # its threads wait for a database that does not answer
         try:
-            self.hand_back(self._process)
+            self.requeue_jobs_of(self._process)
         except SQLAlchemyError as error:
-            log.warning("jobs could not be handed back (%s); others take them over", short_message(error))
-        self.client.destroy()
-        self._client = None
+            log.warning("jobs could not be requeued (%s); the reaper does it", short_message(error))
 
-    def pace(self, *, busy: bool, workers: int, called: bool) -> None:
-        """Let workers look into their queue often while there is work, and the more seldom the more they are.
+    def stop(self) -> None:
+        if self.listening:
+            self.pause()
+        if self._client is not None:
+            self._client.destroy()
+            self._client = None
 
-        Whoever ends a task looks at once, so this is about idle workers: of many, one looks soon.
-        """
-        interval = poll_seconds(busy=busy, workers=workers, called=called)
-        for name, change in (
-            (GPU, {"polling_interval_sec": interval}),
-            (CONTROL, {"worker_concurrency": orchestrated_at_once(workers)}),
-        ):
-            queue = self.client.retrieve_queue(name)
-            for field, wanted in change.items():
-                if queue is not None and getattr(queue, field) != wanted:
-                    getattr(queue, f"set_{field}")(wanted)
-
-    def call(self) -> None:
-        """There may be a job for this process, or room for one: look into the queue now."""
-        self._taker.call()
-
-    def _perform(self, *arguments: str | int) -> None:
-        with self._taker.at_work(DBOS.workflow_id or ""):
-            self._duty(*arguments)
-
-    def _return(self, jobs: set[str]) -> None:
-        self.hand_back(self._process, only=jobs)
+    def set_limits(self, *, poll_seconds: float, orchestrated: int) -> None:
+        """How often each worker polls, and how many experiments each API process runs at once."""
+        gpu, control = self.client.retrieve_queue(GPU), self.client.retrieve_queue(CONTROL)
+        if gpu is not None and gpu.polling_interval_sec != poll_seconds:
+            gpu.set_polling_interval_sec(poll_seconds)
+        if control is not None and control.worker_concurrency != orchestrated:
+            control.set_worker_concurrency(orchestrated)
 
     def enqueue_experiment(self, connection: sa.Connection, experiment: str, run: int, priority: int) -> None:
         self._enqueue(connection, "experiment", CONTROL, experiment_job(experiment, run), priority + 1, experiment, run)
 
-    def start_experiment(self, experiment: str, run: int) -> None:
-        """Run an experiment in this process without waiting for the queue to be looked into."""
-        with SetWorkflowID(experiment_job(experiment, run)):
-            DBOS.start_workflow(_experiment, experiment, run)
+    def enqueue_task(self, connection: sa.Connection, experiment: str, run: int, task: str, priority: int) -> None:
+        self._enqueue(connection, "task", GPU, task_job(experiment, run, task), priority, experiment, run, task)
 
-    def enqueue_task(self, connection: sa.Connection, experiment: str, task: str, issue: int, priority: int) -> None:
-        self._enqueue(connection, "task", GPU, task_job(experiment, task, issue), priority, experiment, task, issue)
+    def find(self, jobs: Iterable[str]) -> dict[str, Job]:
+        """Those of the jobs that DBOS has, by id."""
+        wanted = list(jobs)
+        found = self._list(workflow_ids=wanted) if wanted else []
+        return {status.workflow_id: _job(status) for status in found}
+
+    def running_tasks(self) -> list[Job]:
+        return [_job(status) for status in self._list(queue_name=GPU, status="PENDING")]
+
+    def queued_tasks(self) -> list[Job]:
+        """Tasks that wait, in the order in which workers take them."""
+        found = [_job(status) for status in self._list(queue_name=GPU, status="ENQUEUED")]
+        return sorted(found, key=lambda job: (job.priority, job.since))
+
+    def cancel_queued(self, jobs: Sequence[str]) -> set[str]:
+        """Take jobs out of their queue that no process runs yet; returns them."""
+        queued = [id for id, job in self.find(jobs).items() if job.state == "queued"]
+        self.delete(queued)
+        return set(queued)
+
+    def jobs_of(self, process: str) -> dict[str, Job]:
+        """The jobs that a process took and did not end, by id."""
+        return {status.workflow_id: _job(status) for status in self._list(status="PENDING", executor_id=process)}
+
+    def requeue_jobs_of(self, process: str, only: set[str] | None = None) -> int:
+        """Put jobs that a process took back into their queues; returns how many. It must not run them any more."""
+        found = self.jobs_of(process)
+        count = 0
+        for queue, is_task in ((CONTROL, False), (GPU, True)):
+            chosen = [id for id, job in found.items() if (job.task is not None) is is_task]
+            chosen = [id for id in chosen if only is None or id in only]
+            if chosen:
+                self.client.resume_workflows(chosen, queue_name=queue)
+                count += len(chosen)
+        return count
+
+    def requeue_unstarted(self) -> None:
+        """Put back jobs that this process took and never started, because the database failed at that moment.
+
+        Call it every few seconds: a job counts as unstarted if two calls find it so.
+        """
+        idle = self.jobs_of(self._process).keys() - self.active
+        lost = idle & self._unstarted
+        if lost:
+            self.requeue_jobs_of(self._process, only=lost)
+            log.warning("%d jobs were taken and never started; they are back in their queues", len(lost))
+        self._unstarted = idle - lost
+
+    def drop_older(self) -> set[str]:
+        """Delete the jobs that an older generation left in the queues; returns them.
+
+        Maintenance enqueues their experiments again, and the orchestrators of those their tasks. A job that a process
+        of the older generation runs goes on.
+        """
+        older = [_version(generation) for generation in range(1, GENERATION)]
+        dropped = (
+            {status.workflow_id for status in self._list(app_version=older, status="ENQUEUED")} if older else set()
+        )
+        self.delete(sorted(dropped))
+        return dropped
+
+    def delete_ended(self) -> None:
+        """Delete the jobs that ended: their outcome is in our tables."""
+        self.delete([status.workflow_id for status in self._list(status=_ENDED, limit=20_000)])
+
+    def delete_experiment(self, experiment: str) -> None:
+        self.delete([status.workflow_id for status in self._list(workflow_id_prefix=f"{experiment}.")])
+
+    def delete(self, jobs: Sequence[str]) -> None:
+        for start in range(0, len(jobs), _BATCH):
+            self.client.delete_workflows(list(jobs[start : start + _BATCH]))
+
+    def _register_queues(self) -> None:
+        # What is registered already stays as it is when a worker joins: the API process sets the polling intervals.
+        on_conflict: Literal["always_update", "never_update"]
+        on_conflict = "always_update" if self._queue == CONTROL else "never_update"
+        limits = ((CONTROL, ORCHESTRATED_AT_ONCE, _CONTROL_POLL_SECONDS), (GPU, 1, _IDLE_POLL_SECONDS))
+        for name, concurrency, seconds in limits:
+            DBOS.register_queue(
+                name, worker_concurrency=concurrency, polling_interval_sec=seconds, on_conflict=on_conflict
+            )
+
+    def _run(self, *arguments: str | int) -> None:
+        job = DBOS.workflow_id or ""
+        with self._lock:
+            self._active.add(job)
+        try:
+            self._handler(*arguments)
+        except Requeue:
+            with suppress(SQLAlchemyError):  # else `requeue_unstarted` does it
+                self.requeue_jobs_of(self._process, only={job})
+            raise
+        finally:
+            with self._lock:
+                self._active.discard(job)
 
     def _enqueue(
         self, connection: sa.Connection, name: str, queue: str, job: str, priority: int, *arguments: str | int
@@ -222,61 +298,52 @@ class JobQueue:
             "queue_name": queue,
             "workflow_id": job,
             "priority": priority,
-            "app_version": _format(GENERATION),
+            "app_version": _version(GENERATION),
         }
         self.client.enqueue_in_transaction(connection, options, *arguments)
 
-    def lost(self, jobs: Sequence[str]) -> set[str]:
-        """Those of the jobs that will not run: DBOS does not know them, or they ended."""
-        if not jobs:
-            return set()
-        known = self.client.list_workflows(
-            workflow_ids=list(jobs), status=["ENQUEUED", "PENDING"], load_input=False, load_output=False
+    def _list(
+        self,
+        *,
+        workflow_ids: list[str] | None = None,
+        workflow_id_prefix: str | None = None,
+        status: str | list[str] | None = None,
+        queue_name: str | None = None,
+        executor_id: str | None = None,
+        app_version: list[str] | None = None,
+        limit: int | None = None,
+    ) -> list[WorkflowStatus]:
+        return self.client.list_workflows(
+            workflow_ids=workflow_ids,
+            workflow_id_prefix=workflow_id_prefix,
+            status=status,
+            queue_name=queue_name,
+            executor_id=executor_id,
+            app_version=app_version,
+            limit=limit,
+            load_input=False,
+            load_output=False,
         )
-        return set(jobs) - {job.workflow_id for job in known}
 
-    def begun_by(self, process: str) -> set[str]:
-        """The jobs that a process has taken and not ended."""
-        return {job for jobs in self._begun_by(process).values() for job in jobs}
 
-    def hand_back(self, process: str, only: set[str] | None = None) -> int:
-        """Put jobs that a process has taken back into their queues; returns how many. It must not be at them."""
-        count = 0
-        for queue, jobs in self._begun_by(process).items():
-            chosen = [job for job in jobs if only is None or job in only]
-            if chosen:
-                self.client.resume_workflows(chosen, queue_name=queue)
-                count += len(chosen)
-        return count
+def _job(status: WorkflowStatus) -> Job:
+    run, _, task = status.workflow_id.partition(":")
+    experiment, _, number = run.rpartition(".")
+    running = status.status == "PENDING"
+    since = status.dequeued_at if running and status.dequeued_at is not None else status.created_at
+    return Job(
+        experiment=experiment,
+        run=int(number) if number.isdecimal() else 0,
+        task=task or None,
+        state="running" if running else "queued" if status.status == "ENQUEUED" else "ended",
+        process=status.executor_id if running else None,
+        priority=status.priority or 0,
+        since=datetime.fromtimestamp((since or 0) / 1000, UTC),
+    )
 
-    def drop_older(self) -> set[str]:
-        """Drop the jobs that an older generation left in the queues; returns them.
 
-        The catalogue knows what they were for: whoever conducts an experiment issues its tasks again, and the
-        maintenance
-        does so for experiments. What a worker of the older generation has begun it brings to its end.
-        """
-        older = [_format(generation) for generation in range(1, GENERATION)]
-        if not older:
-            return set()
-        found = self.client.list_workflows(app_version=older, status="ENQUEUED", load_input=False, load_output=False)
-        dropped = {job.workflow_id for job in found}
-        self.forget(sorted(dropped))
-        return dropped
-
-    def forget(self, jobs: Sequence[str]) -> None:
-        """Remove all traces of jobs that have ended, or whose experiment is gone."""
-        for start in range(0, len(jobs), 500):
-            self.client.delete_workflows(list(jobs[start : start + 500]))
-
-    def forget_experiment(self, experiment: str) -> None:
-        prefixes = [f"{experiment}.", f"{experiment}:"]
-        found = self.client.list_workflows(workflow_id_prefix=prefixes, load_input=False, load_output=False)
-        self.forget([job.workflow_id for job in found])
-
-    def _begun_by(self, process: str) -> dict[str, list[str]]:
-        begun = self.client.list_workflows(status="PENDING", executor_id=process, load_input=False, load_output=False)
-        by_queue: dict[str, list[str]] = defaultdict(list)
-        for job in begun:
-            by_queue[GPU if job.name == "task" else CONTROL].append(job.workflow_id)
-        return by_queue
+def _use_our_log_format() -> None:
+    """DBOS adds a log handler with its own format."""
+    logger = logging.getLogger("dbos")
+    logger.handlers.clear()
+    logger.propagate = True

@@ -1,11 +1,7 @@
-"""What has become of each task: queued, running, done, failed. The one place where attempts and results are counted.
+"""Attempts and results of tasks, by experiment, run and task.
 
-    queued -> running -> done -> kept        kept: in a snapshot of the landscape, so its payload was thrown away
-                |  `-> failed
-                `-> queued                    handed back, or its process died
-
-A result enters with the same transaction that ends its task, and only from the process that owns the task at that
-moment: it is there once, or not at all.
+A result enters once: tasks are deterministic, so the first one counts, and its events enter in the same transaction.
+Which tasks wait or run, and where, is known to DBOS alone (`valleyscope.app.jobs.queue`).
 """
 
 from __future__ import annotations
@@ -13,54 +9,41 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from valleyscope.app.experiments.plan import STAGES, Kind, Task
-from valleyscope.app.jobs.contributions import add_contribution
-from valleyscope.app.jobs.queue import JobQueue, task_job, task_priority
+from valleyscope.app.jobs.queue import JobQueue, task_priority
 from valleyscope.app.storage.database import Database
 from valleyscope.app.storage.event_table import append_events
-from valleyscope.app.storage.experiment_table import append_start_event
-from valleyscope.app.storage.tables import experiments, tasks
+from valleyscope.app.storage.experiment_table import ACTIVE, mark_running
+from valleyscope.app.storage.tables import contributions, experiments, processes, task_attempts, task_results
 
 MAX_CRASHES = 3
-"""So many processes may die, or lose their device, under a task without it getting any further; then it is the task's
-fault."""
-_FURTHER = 0.01
+"""A task fails if its process crashes, or its device or disk fails, this often without progress in between."""
+_PROGRESS = 0.01
 
-Found = Sequence[tuple[str, Mapping[str, Any]]]
-
-
-@dataclass(frozen=True)
-class QueueRow:
-    """A task that waits for a worker."""
-
-    experiment: str
-    task: str
-    priority: int
-    since: datetime
+Events = Sequence[tuple[str, Mapping[str, Any]]]
 
 
 @dataclass(frozen=True)
-class ActiveTask:
-    """A task that waits for a worker, or runs on one; the share of it that is done, and its job."""
-
-    running: bool
-    share: float
-    owner: str | None
-    job: str
-
-
-@dataclass(frozen=True)
-class EndedTask:
-    """A task that has ended: with a payload, or with a reason."""
+class TaskResult:
+    """A task that ended: with a payload, or with an error."""
 
     task: str
     payload: bytes | None
     error: str | None
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """Host and device of a worker that took part in an experiment, its completed tasks and their seconds."""
+
+    worker: str
+    tasks: int
+    seconds: float
 
 
 class TaskTable:
@@ -69,273 +52,159 @@ class TaskTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def issue(self, jobs: JobQueue, experiment: str, chosen: Sequence[Task], *, priority: int, number: int) -> None:
-        """Put tasks into the queue, together with the jobs that run them.
-
-        Those that are in it already, or have a result that waits to be kept, stay as they are: a task that ran twice
-        would be told of twice.
-        """
-        ids = [task.id for task in chosen]
-        known = sa.select(tasks.c.task, tasks.c.issue, tasks.c.state)
-        known = known.where(tasks.c.experiment == experiment, tasks.c.task.in_(ids)).with_for_update()
+    def enqueue(
+        self, jobs: JobQueue, experiment: str, run: int, tasks: Sequence[Task], *, priority: int, number: int
+    ) -> None:
+        """Put tasks into the queue. An earlier result without a payload is deleted: its files are lost."""
+        ids = [task.id for task in tasks]
+        stale = task_results.c.task.in_(ids), task_results.c.payload.is_(None)
         with self._database.write() as connection:
-            rows = connection.execute(known).all()
-            before: dict[str, int] = {row.task: row.issue for row in rows}
-            settled = {row.task for row in rows if row.state in ("queued", "running", "done")}
-            for task in chosen:
-                if task.id in settled:
-                    continue
-                place = task_priority(priority, number, task.priority)
-                values = {
-                    "kind": task.kind.value,
-                    "state": "queued",
-                    "priority": place,
-                    "issue": before.get(task.id, 0) + 1,
-                    "deaths": 0,
-                    "share": 0.0,
-                    "death_share": 0.0,
-                    "owner": None,
-                    "queued": time.time(),
-                    "started": None,
-                    "seconds": None,
-                    "error": None,
-                    "result": None,
-                }
-                if task.id in before:
-                    connection.execute(tasks.update().where(*_is(experiment, task.id)).values(values))
-                else:
-                    new = {"experiment": experiment, "task": task.id, "attempts": 0} | values
-                    connection.execute(tasks.insert().values(new))
-                jobs.enqueue_task(connection, experiment, task.id, before.get(task.id, 0) + 1, place)
+            connection.execute(task_results.delete().where(*_of_run(task_results, experiment, run), *stale))
+            for task in tasks:
+                jobs.enqueue_task(connection, experiment, run, task.id, task_priority(priority, number, task.priority))
 
-    def begin(self, experiment: str, task: str, issue: int, worker: str) -> str | None:
-        """Give a task to a worker; returns the spec, or None where it is no longer wanted.
-
-        Found running, it was begun by a process that died since: three such deaths without any progress in between
-        fail the task.
-        """
+    def begin(self, experiment: str, run: int, task: str) -> str | None:
+        """Count an attempt; returns the spec, or None if the task is not wanted any more."""
+        insert = _insert(self._database)(task_attempts)
+        first = {"attempts": 1, "crashes": 0, "share": 0.0, "crash_share": 0.0, "started": time.time()}
+        again = {"attempts": task_attempts.c.attempts + 1, "started": first["started"]}
         with self._database.write() as connection:
-            wanted = connection.execute(
-                sa.select(experiments).where(experiments.c.id == experiment).with_for_update()
-            ).one_or_none()
-            row = connection.execute(
-                sa.select(tasks).where(*_is(experiment, task), tasks.c.issue == issue).with_for_update()
-            ).one_or_none()
-            if wanted is None or row is None or row.state not in ("queued", "running"):
-                return None
-            if wanted.cancel or wanted.deleted or wanted.state not in ("queued", "running"):
-                connection.execute(tasks.update().where(*_is(experiment, task)).values(state="withdrawn", owner=None))
-                append_events(connection, experiment, [("progress", {"task": task, "withdrawn": True})])
-                return None
-            if row.state == "running" and self._count_death(connection, row) >= MAX_CRASHES:
-                self._fail(connection, row, _killed_too_many("its process died"))
+            spec = connection.execute(_wanted(experiment, run, task)).scalar()
+            if spec is None:
                 return None
             connection.execute(
-                tasks.update()
-                .where(*_is(experiment, task))
-                .values(state="running", owner=worker, started=time.time(), attempts=tasks.c.attempts + 1)
-            )
-            append_start_event(connection, wanted, STAGES[Kind(row.kind)])
-            return str(wanted.spec)
-
-    def advance(self, experiment: str, task: str, worker: str, share: float | None, found: Found = ()) -> bool:
-        """Note how far a task is; False means that it is to stop: cancelled, or no longer this worker's."""
-        with self._database.write() as connection:
-            wanted = connection.execute(
-                sa.select(sa.literal(1))
-                .select_from(tasks.join(experiments, experiments.c.id == tasks.c.experiment))
-                .where(*_is(experiment, task), tasks.c.owner == worker, tasks.c.state == "running")
-                .where(experiments.c.cancel.is_(False))
-            ).scalar()
-            if share is not None:
-                connection.execute(tasks.update().where(*_owned(experiment, task, worker)).values(share=share))
-            append_events(connection, experiment, found)
-        return wanted is not None
-
-    def is_wanted(self, experiment: str, task: str, worker: str) -> bool:
-        """Whether a worker should go on; the cheap form of `advance`."""
-        with self._database.read() as connection:
-            return (
-                connection.execute(
-                    sa.select(sa.literal(1))
-                    .select_from(tasks.join(experiments, experiments.c.id == tasks.c.experiment))
-                    .where(*_owned(experiment, task, worker), experiments.c.cancel.is_(False))
-                ).scalar()
-                is not None
-            )
-
-    def complete(self, experiment: str, task: str, worker: str, payload: bytes, seconds: float, found: Found) -> bool:
-        """Enter a result; False where the task was taken from this worker meanwhile."""
-        with self._database.write() as connection:
-            changed = connection.execute(
-                tasks.update()
-                .where(*_owned(experiment, task, worker))
-                .values(state="done", owner=None, share=1.0, seconds=seconds, result=payload)
-            ).rowcount
-            if changed:
-                add_contribution(connection, experiment, worker, seconds)
-                append_events(connection, experiment, found)
-        return bool(changed)
-
-    def fail(self, experiment: str, task: str, worker: str, reason: str) -> None:
-        with self._database.write() as connection:
-            row = _held(connection, experiment, task, worker)
-            if row is not None:
-                self._fail(connection, row, reason)
-
-    def record_child_crash(self, experiment: str, task: str, worker: str, how: str) -> bool:
-        """The child process of a worker died under its task; False when that was once too often."""
-        with self._database.write() as connection:
-            row = _held(connection, experiment, task, worker)
-            if row is None:
-                return False
-            if self._count_death(connection, row) >= MAX_CRASHES:
-                self._fail(connection, row, _killed_too_many(f"its process died ({how})"))
-                return False
-        return True
-
-    def record_failed_attempt(self, experiment: str, task: str, worker: str, reason: str) -> bool:
-        """A worker that is well could not do a task, and gives it back; False when that was once too often."""
-        with self._database.write() as connection:
-            row = _held(connection, experiment, task, worker)
-            if row is None:
-                return False
-            if self._count_death(connection, row) >= MAX_CRASHES:
-                self._fail(connection, row, f"{reason} ({MAX_CRASHES} times without getting further)")
-                return False
-            connection.execute(tasks.update().where(*_is(experiment, task)).values(state="queued", owner=None))
-        return True
-
-    def hand_back(self, experiment: str, task: str, worker: str) -> None:
-        """A worker that leaves gives its task back; that is nobody's fault."""
-        with self._database.write() as connection:
-            connection.execute(
-                tasks.update().where(*_owned(experiment, task, worker)).values(state="queued", owner=None)
-            )
-
-    def stop(self, experiment: str, task: str, worker: str) -> None:
-        """A worker has stopped a task that is not wanted any more."""
-        with self._database.write() as connection:
-            connection.execute(
-                tasks.update().where(*_owned(experiment, task, worker)).values(state="withdrawn", owner=None)
-            )
-            append_events(connection, experiment, [("progress", {"task": task, "withdrawn": True})])
-
-    def withdraw(self, experiment: str) -> list[str]:
-        """Take tasks that nobody has begun out of the queue; returns their jobs."""
-        queued = (tasks.c.experiment == experiment, tasks.c.state == "queued")
-        with self._database.write() as connection:
-            found = connection.execute(sa.select(tasks.c.task, tasks.c.issue).where(*queued)).all()
-            connection.execute(tasks.update().where(*queued).values(state="withdrawn"))
-        return [task_job(experiment, row.task, row.issue) for row in found]
-
-    def revoke(self, experiment: str) -> None:
-        """Take running tasks away from workers that are gone, or do not answer."""
-        with self._database.write() as connection:
-            connection.execute(
-                tasks.update()
-                .where(tasks.c.experiment == experiment, tasks.c.state.in_(("queued", "running")))
-                .values(state="withdrawn", owner=None)
-            )
-
-    def withdraw_lost(self, experiment: str, ids: Sequence[str]) -> None:
-        """Tasks whose jobs are gone can be issued again."""
-        with self._database.write() as connection:
-            connection.execute(
-                tasks.update()
-                .where(
-                    tasks.c.experiment == experiment, tasks.c.task.in_(ids), tasks.c.state.in_(("queued", "running"))
+                insert.values({"experiment": experiment, "run": run, "task": task} | first).on_conflict_do_update(
+                    index_elements=task_attempts.primary_key, set_=again
                 )
-                .values(state="withdrawn", owner=None)
             )
+            mark_running(connection, experiment, STAGES[Kind(task.partition(":")[0])])
+        return str(spec)
 
-    def under_way(self, experiment: str) -> dict[str, ActiveTask]:
-        """Tasks that are queued or running."""
-        chosen = sa.select(tasks.c.task, tasks.c.state, tasks.c.share, tasks.c.owner, tasks.c.issue)
+    def is_wanted(self, experiment: str, run: int, task: str) -> bool:
+        """Whether a worker should continue: the run is not cancelled, and the task has no result yet."""
         with self._database.read() as connection:
-            rows = connection.execute(
-                chosen.where(tasks.c.experiment == experiment, tasks.c.state.in_(("queued", "running")))
-            ).all()
-        return {
-            row.task: ActiveTask(
-                row.state == "running", row.share, row.owner, task_job(experiment, row.task, row.issue)
-            )
-            for row in rows
-        }
+            return connection.execute(_wanted(experiment, run, task)).scalar() is not None
 
-    def ended(self, experiment: str) -> list[EndedTask]:
-        """Tasks whose end the writer of the landscape has not dealt with yet, and those that failed."""
-        chosen = sa.select(tasks.c.task, tasks.c.result, tasks.c.error)
-        with self._database.read() as connection:
-            rows = connection.execute(
-                chosen.where(tasks.c.experiment == experiment, tasks.c.state.in_(("done", "failed")))
-            ).all()
-        return [EndedTask(row.task, row.result, row.error) for row in rows]
-
-    def keep(self, experiment: str, ids: Sequence[str]) -> None:
-        """These results are in a snapshot: their payload are not needed any more."""
+    def advance(self, experiment: str, run: int, task: str, share: float, events: Events = ()) -> bool:
+        """Save progress of a task; returns whether the worker should continue."""
         with self._database.write() as connection:
+            if not _is_current(connection, experiment, run):
+                return False
             connection.execute(
-                tasks.update()
-                .where(tasks.c.experiment == experiment, tasks.c.task.in_(ids), tasks.c.state == "done")
-                .values(state="kept", result=None)
+                task_attempts.update().where(*_of_task(task_attempts, experiment, run, task)).values(share=share)
             )
+            append_events(connection, experiment, events)
+            return connection.execute(_wanted(experiment, run, task)).scalar() is not None
 
-    def reset_for_retry(self, connection: sa.Connection, experiment: str) -> None:
-        """For another run: what failed or was withdrawn is as if it had never been tried."""
-        settled = tasks.c.state.in_(("failed", "withdrawn", "queued", "running"))
-        connection.execute(
-            tasks.update()
-            .where(tasks.c.experiment == experiment, settled)
-            .values(state="withdrawn", owner=None, deaths=0, error=None)
-        )
+    def complete(
+        self, experiment: str, run: int, task: str, *, worker: str, payload: bytes, seconds: float, events: Events
+    ) -> bool:
+        """Enter a result; False if the task has one already, or its run is over."""
+        with self._database.write() as connection:
+            if not _is_current(connection, experiment, run):
+                return False
+            if not self._insert_result(connection, experiment, run, task, payload=payload, seconds=seconds):
+                return False
+            _add_contribution(connection, experiment, worker, seconds)
+            append_events(connection, experiment, events)
+        return True
 
-    def queue(self, limit: int = 1000) -> list[QueueRow]:
-        """Waiting tasks in the order in which workers take them."""
-        chosen = sa.select(tasks).where(tasks.c.state == "queued").order_by(tasks.c.priority, tasks.c.queued)
+    def fail(self, experiment: str, run: int, task: str, error: str) -> None:
+        with self._database.write() as connection:
+            self._fail(connection, experiment, run, task, error)
+
+    def record_crash(self, experiment: str, run: int, task: str, reason: str) -> bool:
+        """Count a crash; returns whether the task is to be tried again, else it has failed."""
+        row_of = _of_task(task_attempts, experiment, run, task)
+        with self._database.write() as connection:
+            row = connection.execute(sa.select(task_attempts).where(*row_of).with_for_update()).one_or_none()
+            if row is None:
+                return True
+            crashes = 1 if row.share > row.crash_share + _PROGRESS else row.crashes + 1
+            connection.execute(
+                task_attempts.update()
+                .where(*row_of)
+                .values(crashes=crashes, crash_share=max(row.share, row.crash_share))
+            )
+            if crashes >= MAX_CRASHES:
+                self._fail(connection, experiment, run, task, f"{reason}, {MAX_CRASHES} times without progress")
+                return False
+        return True
+
+    def results(self, experiment: str, run: int) -> list[TaskResult]:
+        """Results that no snapshot has yet, of any run, and the failures of this run."""
+        failed = sa.and_(task_results.c.run == run, task_results.c.error.is_not(None))
+        wanted = sa.or_(task_results.c.payload.is_not(None), failed)
+        chosen = sa.select(task_results).where(task_results.c.experiment == experiment, wanted)
         with self._database.read() as connection:
-            rows = connection.execute(chosen.limit(limit)).all()
-        return [
-            QueueRow(row.experiment, row.task, row.priority, datetime.fromtimestamp(row.queued, UTC)) for row in rows
-        ]
+            return [TaskResult(row.task, row.payload, row.error) for row in connection.execute(chosen)]
 
-    def waiting(self) -> int:
-        """How many tasks wait."""
-        chosen = sa.select(sa.func.count()).select_from(tasks).where(tasks.c.state == "queued")
+    def drop_payloads(self, experiment: str, tasks: Sequence[str]) -> None:
+        """A snapshot has these results."""
+        mine = task_results.c.experiment == experiment, task_results.c.task.in_(tasks)
+        with self._database.write() as connection:
+            connection.execute(task_results.update().where(*mine).values(payload=None))
+
+    def shares(self, experiment: str, run: int) -> dict[str, float]:
+        """The done part of each task that has been started."""
+        chosen = sa.select(task_attempts.c.task, task_attempts.c.share)
         with self._database.read() as connection:
-            return int(connection.execute(chosen).scalar_one())
+            rows = connection.execute(chosen.where(*_of_run(task_attempts, experiment, run))).all()
+        return {row.task: row.share for row in rows}
 
-    @staticmethod
-    def _count_death(connection: sa.Connection, row: Any) -> int:
-        further = row.share > row.death_share + _FURTHER
-        deaths = 1 if further else row.deaths + 1
-        connection.execute(
-            tasks.update()
-            .where(*_is(row.experiment, row.task))
-            .values(deaths=deaths, death_share=max(row.share, row.death_share))
-        )
-        return int(deaths)
+    def _fail(self, connection: sa.Connection, experiment: str, run: int, task: str, error: str) -> None:
+        if self._insert_result(connection, experiment, run, task, error=error):
+            append_events(connection, experiment, [("error", {"task": task, "message": error})])
 
-    @staticmethod
-    def _fail(connection: sa.Connection, row: Any, reason: str) -> None:
-        connection.execute(
-            tasks.update().where(*_is(row.experiment, row.task)).values(state="failed", owner=None, error=reason)
-        )
-        append_events(connection, row.experiment, [("error", {"task": row.task, "message": reason})])
+    def _insert_result(
+        self, connection: sa.Connection, experiment: str, run: int, task: str, **values: float | str | bytes
+    ) -> bool:
+        row = {"experiment": experiment, "run": run, "task": task} | values
+        insert = _insert(self._database)(task_results).values(row).on_conflict_do_nothing()
+        return connection.execute(insert.returning(task_results.c.task)).scalar() is not None
 
 
-def _killed_too_many(how: str) -> str:
-    return f"{how} {MAX_CRASHES} times without getting further; out of memory?"
+def contributions_of(connection: sa.Connection, experiment: str) -> list[Contribution]:
+    """The workers that took part in an experiment."""
+    chosen = sa.select(contributions).where(contributions.c.experiment == experiment).order_by(contributions.c.worker)
+    return [Contribution(row.worker, row.tasks, row.seconds) for row in connection.execute(chosen)]
 
 
-def _is(experiment: str, task: str) -> tuple[sa.ColumnElement[bool], ...]:
-    return tasks.c.experiment == experiment, tasks.c.task == task
+def _add_contribution(connection: sa.Connection, experiment: str, process: str, seconds: float) -> None:
+    place = sa.select(processes.c.host, processes.c.device).where(processes.c.id == process)
+    found = connection.execute(place).one_or_none()
+    worker = process if found is None else f"{found.host}, {found.device}"
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    row = {"experiment": experiment, "worker": worker, "tasks": 1, "seconds": seconds}
+    more = {"tasks": contributions.c.tasks + 1, "seconds": contributions.c.seconds + seconds}
+    connection.execute(
+        insert(contributions).values(row).on_conflict_do_update(index_elements=contributions.primary_key, set_=more)
+    )
 
 
-def _held(connection: sa.Connection, experiment: str, task: str, worker: str) -> sa.Row[Any] | None:
-    """The row of a task that a worker has, locked until the end of the transaction; None if it is no longer its."""
-    return connection.execute(sa.select(tasks).where(*_owned(experiment, task, worker)).with_for_update()).one_or_none()
+def _insert(database: Database) -> Any:
+    return sqlite.insert if database.sqlite else postgresql.insert
 
 
-def _owned(experiment: str, task: str, worker: str) -> tuple[sa.ColumnElement[bool], ...]:
-    return *_is(experiment, task), tasks.c.owner == worker, tasks.c.state == "running"
+def _of_run(table: sa.Table, experiment: str, run: int) -> tuple[sa.ColumnElement[bool], ...]:
+    return table.c.experiment == experiment, table.c.run == run
+
+
+def _of_task(table: sa.Table, experiment: str, run: int, task: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return *_of_run(table, experiment, run), table.c.task == task
+
+
+def _active_run(experiment: str, run: int) -> tuple[sa.ColumnElement[bool], ...]:
+    row = experiments.c
+    return row.id == experiment, row.run == run, row.deleted.is_(False), row.state.in_(ACTIVE)
+
+
+def _is_current(connection: sa.Connection, experiment: str, run: int) -> bool:
+    chosen = sa.select(sa.literal(1)).where(*_active_run(experiment, run))
+    return connection.execute(chosen).scalar() is not None
+
+
+def _wanted(experiment: str, run: int, task: str) -> sa.Select[tuple[str]]:
+    """The spec of an experiment, if its run goes on and the task has no result."""
+    ended = sa.exists().where(*_of_task(task_results, experiment, run, task))
+    return sa.select(experiments.c.spec).where(*_active_run(experiment, run), experiments.c.cancel.is_(False), ~ended)

@@ -1,35 +1,28 @@
-"""One poller of events for any number of watchers, in threads or in an event loop."""
+"""Events as they arrive: one thread polls the table for any number of readers, in threads or in an event loop."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 
-from sqlalchemy.exc import SQLAlchemyError
-
+from valleyscope.app.periodic_thread import PeriodicThread
 from valleyscope.app.storage.database import Database
-from valleyscope.app.storage.db_errors import short_message
 from valleyscope.app.storage.event_table import EventRow, newest_event, read_all_events, read_events
 
-log = logging.getLogger(__name__)
-
 _BATCH = 1000
-_STOP_PATIENCE = 5.0
 _REMEMBERED_CHARACTERS = 8_000_000
 
 
 class EventFeed:
-    """Reads new events once for all who wait for some, and remembers the latest ones for those who come back."""
+    """Reads new events once for all readers, and keeps the latest ones in memory."""
 
     def __init__(self, database: Database, *, interval: float = 0.1, idle_interval: float = 1.0) -> None:
         self.listeners: list[Callable[[EventRow], None]] = []
-        """Called with every event of every experiment, in the poller's thread."""
+        """Called with every event of every experiment, in the polling thread."""
         self._database = database
-        self._interval = interval
         self._idle_interval = idle_interval
         self._lock = threading.Lock()
         self._waiters: dict[str, set[_Waiter]] = {}
@@ -37,20 +30,17 @@ class EventFeed:
         self._recent: dict[str, deque[EventRow]] = {}
         self._characters = 0
         self._last = self._forgotten = self._newest()
-        self._wanted = threading.Event()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="events", daemon=True)
+        self._read_at = 0.0
+        self._thread = PeriodicThread("event feed", interval, self._poll)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        self._stopping.set()
-        self._wanted.set()
-        self._thread.join(_STOP_PATIENCE)
+        self._thread.stop()
         with self._lock:
-            everyone = [waiter for group in self._waiters.values() for waiter in group]
-        for waiter in everyone:
+            waiters = [waiter for group in self._waiters.values() for waiter in group]
+        for waiter in waiters:
             waiter.wake()
 
     @property
@@ -73,7 +63,7 @@ class EventFeed:
         deadline = time.monotonic() + timeout
         self._join(experiment, waiter)
         try:
-            while not (found := self.after(experiment, after, limit)) and not self._stopping.is_set():
+            while not (found := self.after(experiment, after, limit)) and not self._thread.stopping.is_set():
                 left = deadline - time.monotonic()
                 if left <= 0 or not waiter.happened.wait(left):
                     break
@@ -83,13 +73,15 @@ class EventFeed:
             self._leave(experiment, waiter)
 
     async def wait_async(self, experiment: str, after: int, timeout: float, limit: int = _BATCH) -> list[EventRow]:
-        """The same without a thread for each watcher."""
+        """The same without a thread for each reader."""
         waiter = _AsyncWaiter()
         self._join(experiment, waiter)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         try:
-            while not (found := await self._after_async(experiment, after, limit)) and not self._stopping.is_set():
+            while (
+                not (found := await self._after_async(experiment, after, limit)) and not self._thread.stopping.is_set()
+            ):
                 left = deadline - loop.time()
                 if left <= 0:
                     break
@@ -110,7 +102,6 @@ class EventFeed:
     def _join(self, experiment: str, waiter: _Waiter) -> None:
         with self._lock:
             self._waiters.setdefault(experiment, set()).add(waiter)
-        self._wanted.set()
 
     def _leave(self, experiment: str, waiter: _Waiter) -> None:
         with self._lock:
@@ -119,18 +110,12 @@ class EventFeed:
             if not group:
                 del self._waiters[experiment]
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            self._wanted.clear()
-            if not self._waiters:
-                self._wanted.wait(self._idle_interval)
-            try:
-                while self._read() == _BATCH:
-                    pass
-            except SQLAlchemyError as error:
-                log.warning("events cannot be read: %s", short_message(error))
-                self._stopping.wait(1.0)
-            self._stopping.wait(self._interval)
+    def _poll(self) -> None:
+        now = time.monotonic()
+        if self._waiters or now - self._read_at >= self._idle_interval:
+            self._read_at = now
+            while self._read() == _BATCH:
+                pass
 
     def _newest(self) -> int:
         with self._database.read() as connection:

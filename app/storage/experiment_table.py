@@ -24,6 +24,7 @@ from valleyscope.app.storage.tables import experiments
 ExperimentState = Literal["queued", "running", "done", "failed", "cancelled"]
 STATES: tuple[ExperimentState, ...] = get_args(ExperimentState)
 ACTIVE: tuple[ExperimentState, ...] = ("queued", "running")
+RunState = Literal["active", "cancelling", "over"]
 
 
 class Unknown(LookupError):
@@ -159,36 +160,34 @@ class ExperimentTable:
         query = sa.select(experiments).where(experiments.c.deleted.is_(False), experiments.c.state.in_(ACTIVE))
         return [_row(row) for row in connection.execute(query.order_by(experiments.c.number))]
 
-    def claim(self, experiment: str, run: int, process: str) -> ExperimentRow | None:
-        """Make a process the orchestrator of a run; None if that run is over."""
-        mine = (experiments.c.id == experiment, experiments.c.run == run, experiments.c.deleted.is_(False))
-        with self._database.write() as connection:
-            row = connection.execute(
-                experiments.update()
-                .where(*mine, experiments.c.state.in_(ACTIVE))
-                .values(conductor=process)
-                .returning(experiments)
-            ).one_or_none()
+    def find_run(self, experiment: str, run: int) -> ExperimentRow | None:
+        """An experiment, if this run of it is not over."""
+        mine = experiments.c.id == experiment, experiments.c.run == run, experiments.c.deleted.is_(False)
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(experiments).where(*mine, experiments.c.state.in_(ACTIVE))).one_or_none()
         return None if row is None else _row(row)
 
-    def is_orchestrated_by(self, experiment: str, run: int, process: str) -> tuple[bool, bool]:
-        """Whether a process is still the orchestrator of a run, and whether the run was cancelled."""
-        query = sa.select(experiments.c.conductor, experiments.c.run, experiments.c.cancel, experiments.c.state)
+    def run_state(self, experiment: str, run: int) -> RunState:
+        """Whether a run is to continue, to be cancelled, or is over."""
+        chosen = sa.select(experiments.c.run, experiments.c.cancel, experiments.c.state, experiments.c.deleted)
         with self._database.read() as connection:
-            row = connection.execute(query.where(experiments.c.id == experiment)).one_or_none()
-        if row is None:
-            return False, True
-        return row.conductor == process and row.run == run and row.state in ACTIVE, bool(row.cancel)
+            row = connection.execute(chosen.where(experiments.c.id == experiment)).one_or_none()
+        if row is None or row.deleted or row.run != run or row.state not in ACTIVE:
+            return "over"
+        return "cancelling" if row.cancel else "active"
 
-    def cancel(self, connection: sa.Connection, experiment: str) -> None:
-        """Cancel a run. One without an orchestrator ends at once."""
-        row = connection.execute(sa.select(experiments).where(experiments.c.id == experiment)).one()
-        if row.conductor is None:
-            self.end(connection, experiment, "cancelled")
-        elif not row.cancel:
-            connection.execute(experiments.update().where(experiments.c.id == experiment).values(cancel=True))
+    def cancel(self, connection: sa.Connection, experiment: str, *, announce: bool = True) -> None:
+        """Ask the orchestrator and the workers of a run to stop."""
+        row = connection.execute(
+            experiments.update()
+            .where(experiments.c.id == experiment, experiments.c.cancel.is_(False))
+            .values(cancel=True)
+            .returning(experiments.c.state, experiments.c.run)
+        ).one_or_none()
+        if row is not None:
             notify_cancel(connection, experiment)
-            append_events(connection, experiment, [("state", {"state": row.state, "run": row.run, "cancelling": True})])
+            state = {"state": row.state, "run": row.run, "cancelling": True}
+            append_events(connection, experiment, [("state", state)] if announce else [])
 
     def start_next_run(self, connection: sa.Connection, experiment: str) -> ExperimentRow:
         """Queue the next run of an experiment."""
@@ -196,7 +195,7 @@ class ExperimentTable:
         row = connection.execute(
             experiments.update()
             .where(experiments.c.id == experiment)
-            .values(run=experiments.c.run + 1, conductor=None, **values)
+            .values(run=experiments.c.run + 1, **values)
             .returning(experiments)
         ).one()
         append_events(connection, experiment, [("state", {"state": "queued", "run": row.run})])
@@ -205,12 +204,6 @@ class ExperimentTable:
     def mark_deleted(self, connection: sa.Connection, experiment: str) -> None:
         """Hide an experiment, and free its key."""
         connection.execute(experiments.update().where(experiments.c.id == experiment).values(deleted=True, key=None))
-
-    def request_cancel(self, experiment: str) -> None:
-        """Tell workers to stop the tasks of an experiment."""
-        with self._database.write() as connection:
-            connection.execute(experiments.update().where(experiments.c.id == experiment).values(cancel=True))
-            notify_cancel(connection, experiment)
 
     def report(self, experiment: str, *, progress: float, stage: str, seconds_left: float | None) -> None:
         """Record the progress of an experiment."""
@@ -237,7 +230,6 @@ class ExperimentTable:
             "seconds_left": None,
             "error": error,
             "cancel": False,
-            "conductor": None,
         }
         if state == "done":  # a run with nothing left to compute never had a worker
             values |= {"progress": 1.0, "started": sa.func.coalesce(experiments.c.started, now)}
@@ -251,13 +243,17 @@ class ExperimentTable:
         append_events(connection, experiment, [*events, ("state", {"state": state, "run": row.run, "error": error})])
 
 
-def append_start_event(connection: sa.Connection, row: Any, stage: str) -> None:
-    """Mark an experiment as running when a worker begins its first task."""
-    if row.state != "queued":
-        return
-    values = {"state": "running", "stage": stage, "started": row.started or time.time()}
-    connection.execute(experiments.update().where(experiments.c.id == row.id).values(values))
-    append_events(connection, row.id, [("state", {"state": "running", "run": row.run})])
+def mark_running(connection: sa.Connection, experiment: str, stage: str) -> None:
+    """An experiment is running once a worker begins its first task."""
+    values = {"state": "running", "stage": stage, "started": sa.func.coalesce(experiments.c.started, time.time())}
+    row = connection.execute(
+        experiments.update()
+        .where(experiments.c.id == experiment, experiments.c.state == "queued")
+        .values(values)
+        .returning(experiments.c.run)
+    ).one_or_none()
+    if row is not None:
+        append_events(connection, experiment, [("state", {"state": "running", "run": row.run})])
 
 
 def _row(row: Any) -> ExperimentRow:

@@ -34,38 +34,37 @@ experiments = sa.Table(
     sa.Column("sentence", sa.Text),
     sa.Column("cancel", sa.Boolean, nullable=False),
     sa.Column("deleted", sa.Boolean, nullable=False),
-    sa.Column("conductor", sa.String(64)),
     sa.Index("valley_experiments_state", "deleted", "state", "number"),
     sa.Index("valley_experiments_number", "deleted", "number"),
     sqlite_autoincrement=True,
 )
-"""`cancel`: somebody wants it to stop. `deleted`: rows and files are being removed. `conductor`: the process that
-runs its plan."""
+"""`cancel`: the run is to stop. `deleted`: its rows and files are being removed."""
 
-tasks = sa.Table(
-    "valley_tasks",
+task_attempts = sa.Table(
+    "valley_task_attempts",
     metadata,
     sa.Column("experiment", sa.String(32), primary_key=True),
+    sa.Column("run", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("task", sa.String(160), primary_key=True),
-    sa.Column("kind", sa.String(16), nullable=False),
-    sa.Column("state", sa.String(12), nullable=False),
-    sa.Column("priority", sa.Integer, nullable=False),
-    sa.Column("issue", sa.Integer, nullable=False),
     sa.Column("attempts", sa.Integer, nullable=False),
-    sa.Column("deaths", sa.Integer, nullable=False),
+    sa.Column("crashes", sa.Integer, nullable=False),
     sa.Column("share", sa.Float(53), nullable=False),
-    sa.Column("death_share", sa.Float(53), nullable=False),
-    sa.Column("owner", sa.String(64)),
-    sa.Column("queued", _time, nullable=False),
-    sa.Column("started", _time),
+    sa.Column("crash_share", sa.Float(53), nullable=False),
+    sa.Column("started", _time, nullable=False),
+)
+"""`share` is the part of the task that is done, `crashes` counts those since `share` last rose above `crash_share`."""
+
+task_results = sa.Table(
+    "valley_task_results",
+    metadata,
+    sa.Column("experiment", sa.String(32), primary_key=True),
+    sa.Column("run", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("task", sa.String(160), primary_key=True),
     sa.Column("seconds", sa.Float(53)),
     sa.Column("error", sa.Text),
-    sa.Column("result", sa.LargeBinary),
-    sa.Index("valley_tasks_state", "state", "priority"),
-    sa.Index("valley_tasks_experiment", "experiment", "state"),
+    sa.Column("payload", sa.LargeBinary),
 )
-"""`issue` counts how often the task was put into the queue, `attempts` how often a worker began it, `deaths` how many
-processes died under it since it last got further than `death_share`."""
+"""One row for each task that ended: `error` if it failed, else its result as `payload`, until a snapshot has it."""
 
 events = sa.Table(
     "valley_events",
@@ -80,7 +79,7 @@ events = sa.Table(
 )
 
 contributions = sa.Table(
-    "valley_hands",
+    "valley_contributions",
     metadata,
     sa.Column("experiment", sa.String(32), primary_key=True),
     sa.Column("worker", sa.String(320), primary_key=True),

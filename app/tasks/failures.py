@@ -1,4 +1,4 @@
-"""Whose fault a failure is: that of a task, or that of the worker that it befell."""
+"""Tells failures of a task from those of the disk or the device of a worker."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _OF_A_DISK = FULL | {errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ES
 
 
 class WorkerFault(Exception):
-    """A task could not be done on this worker, and may well be done on another; the message is for people."""
+    """The disk or the device of this worker failed; another worker may be able to run the task."""
 
     def __init__(self, message: str, *, full: bool = False) -> None:
-        """`full` says that a disk had no more room."""
+        """`full`: the disk has no space left."""
         super().__init__(message)
         self.full = full
 

@@ -1,8 +1,7 @@
-"""The cancel_watch of a worker: when to ask whether its task is still wanted.
+"""When a worker checks whether its task is still wanted.
 
-A worker whose lease is a session of Postgres hears of it there (`valleyscope.app.storage.cancel_notify`) and asks
-then, and now and then
-in case something was missed. Where nobody brings tidings, or while the session is gone, it asks whenever it looks.
+Postgres notifies the worker of a cancelled experiment (`valleyscope.app.storage.cancel_notify`); it also checks now and
+then, in case a notification was missed. Without notifications it checks at every poll of the child process.
 """
 
 from __future__ import annotations
@@ -10,39 +9,37 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-ASK_SECONDS = 5.0
+CHECK_SECONDS = 5.0
 
 
 class CancelWatch:
-    """Listens for one experiment at a time."""
+    """Watches one experiment at a time."""
 
     def __init__(self, listening: Callable[[], bool]) -> None:
-        """`listening` says whether tidings would be heard now."""
+        """`listening` says whether notifications arrive now."""
         self._listening = listening
         self._experiment: str | None = None
-        self._told = False
-        self._asked = 0.0
+        self._notified = False
+        self._checked = 0.0
 
-    def listen_for(self, experiment: str) -> None:
-        """Call it before the question with which a task begins, so that nothing is missed after the answer."""
+    def watch(self, experiment: str) -> None:
+        """Call it before the first check of a task, so that no later notification is missed."""
         self._experiment = experiment
-        self.note_answer()
+        self.start_check()
 
-    def hear(self, experiment: str) -> None:
-        """Somebody tells of an experiment."""
+    def on_notify(self, experiment: str) -> None:
         if experiment == self._experiment:
-            self._told = True
+            self._notified = True
 
-    def hear_everything(self) -> None:
-        """There may have been tidings that were missed."""
-        self._told = True
+    def on_regained(self) -> None:
+        """Notifications may have been missed."""
+        self._notified = True
 
-    def note_answer(self) -> None:
-        """Call it before a question, for what is heard meanwhile calls for another one."""
-        self._told = False
-        self._asked = time.monotonic()
+    def start_check(self) -> None:
+        """Call it before a check: a notification that arrives during it calls for another one."""
+        self._notified = False
+        self._checked = time.monotonic()
 
     @property
-    def curious(self) -> bool:
-        """Whether it is time to ask."""
-        return self._told or not self._listening() or time.monotonic() - self._asked >= ASK_SECONDS
+    def check_due(self) -> bool:
+        return self._notified or not self._listening() or time.monotonic() - self._checked >= CHECK_SECONDS

@@ -1,7 +1,7 @@
 """A warm child process that runs tasks: torch, data set and network stay loaded in it between tasks.
 
-Torch lives only in children, so that a parent stays responsive, can cancel at once by killing the child, and
-survives whatever a task does to its process.
+Only children import torch, so a parent stays responsive, can cancel at once by killing the child, and survives a crash
+of a task.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SPAWN = multiprocessing.get_context("spawn")
 
 @dataclass(frozen=True)
 class Advance:
-    """A task in progress: the share that is done, and details for people (epoch metrics, a warning)."""
+    """Progress of a task: the share that is done, and details for people (epoch metrics, a warning)."""
 
     share: float
     details: dict[str, Any]
@@ -43,7 +43,7 @@ class Finished:
 class Failed:
     """A task that raised: the message is for people, the traceback for the log.
 
-    With a `fault` it is not the task that is to blame, as far as the error tells.
+    With a `fault` the disk or the device is the cause, as far as the error tells.
     """
 
     message: str
@@ -54,16 +54,16 @@ class Failed:
 
     @property
     def reason(self) -> str:
-        """The message; errors that nobody foresaw say so little that their kind goes with it."""
-        return f"{self.kind}: {self.message}" if self.kind in _UNFORESEEN else self.message
+        """The message; with the type of the error if that is an unexpected one, whose message says little."""
+        return f"{self.kind}: {self.message}" if self.kind in _UNEXPECTED else self.message
 
 
-_UNFORESEEN = frozenset({"RuntimeError", "TypeError", "KeyError", "AttributeError", "AssertionError", "IndexError"})
+_UNEXPECTED = frozenset({"RuntimeError", "TypeError", "KeyError", "AttributeError", "AssertionError", "IndexError"})
 
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """A sign of life between other messages: a child that is stopped or stuck sends none."""
+    """Sent between other messages: a child that is stopped or stuck sends none."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class SelfTest:
 
 @dataclass(frozen=True)
 class SelfTestResult:
-    """The answer: what is wrong with the device, if anything."""
+    """What is wrong with the device, if anything."""
 
     trouble: str | None
 
@@ -95,7 +95,7 @@ class Child:
         self.connection.send(assignment)
 
     def self_test(self) -> None:
-        """Ask for a proof that the device works; the child answers with Proven."""
+        """Ask the child to test its device; it answers with SelfTestResult."""
         self.connection.send(SelfTest())
 
     def cancel(self) -> None:
@@ -109,7 +109,7 @@ class Child:
         self.connection.close()
 
     def close(self, patience: float = 5.0) -> None:
-        """End an idle child: it leaves when its pipe closes."""
+        """End an idle child: it exits when its pipe closes."""
         self.connection.close()
         self.process.join(patience)
         if self.process.is_alive():
@@ -118,26 +118,26 @@ class Child:
 
 
 def _serve(connection: Connection, threads: int, device: str, style: log_config.Style | None) -> None:
-    """The child: takes assignments until its parent is gone, and logs as that does."""
+    """The main function of the child: runs assignments until the parent is gone."""
     if style is not None:
         log_config.start_logging(style)
-    os.environ.update(environment_of(device))  # before torch starts, which looks at it once
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    os.environ.update(environment_of(device))  # before torch is imported, which reads it once
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     sending = threading.Lock()
     busy = threading.Event()
-    busy.set()  # with loading libraries, which may take long
+    busy.set()  # loading libraries may take long
 
     def send(message: Message) -> None:
         with sending:
             connection.send(message)
 
-    def beat() -> None:
+    def send_heartbeats() -> None:
         with suppress(OSError):
             while busy.wait():
                 send(Heartbeat())
                 time.sleep(HEARTBEAT_SECONDS)
 
-    threading.Thread(target=beat, name="beat", daemon=True).start()
+    threading.Thread(target=send_heartbeats, name="heartbeat", daemon=True).start()
     import torch
 
     from valleyscope.app.tasks.tasks import run_task
@@ -166,14 +166,14 @@ def _failed(error: Exception) -> Failed:
 
     device, disk = device_fault(error), disk_fault(error)
     fault: Fault | None = "device" if device is not None else "disk" if disk is not None else None
-    told = device or disk or error  # others wrap what a device or a disk says in words of their own
-    kind = type(told).__name__
+    cause = device or disk or error  # libraries wrap the error of a device or a disk in one of their own
+    kind = type(cause).__name__
     full = disk is not None and disk.errno in FULL
-    return Failed(str(told) or kind, kind, traceback.format_exc(), fault, full)
+    return Failed(str(cause) or kind, kind, traceback.format_exc(), fault, full)
 
 
 class _Inbox:
-    """Reads the pipe in a thread, so that a cancel, or the parent's death, is noticed while a task computes."""
+    """Reads the pipe in a thread, so that a cancel or the end of the parent is noticed while a task computes."""
 
     def __init__(self, connection: Connection) -> None:
         self.cancelled = threading.Event()
@@ -193,7 +193,7 @@ class _Inbox:
             try:
                 message = self._connection.recv()
             except (EOFError, OSError):
-                os._exit(0)  # the parent is gone: nobody wants the result
+                os._exit(0)  # the parent is gone
             if isinstance(message, Assignment | SelfTest):
                 with self._arrived:
                     self._waiting.append(message)

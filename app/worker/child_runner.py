@@ -1,8 +1,9 @@
-"""The child_runner of a worker: a warm child process, and one task at a time on it."""
+"""Runs tasks in a warm child process, one at a time."""
 
 from __future__ import annotations
 
 import logging
+import signal
 import time
 from collections.abc import Callable
 
@@ -14,27 +15,27 @@ from valleyscope.app.worker.child_process import Advance, Child, Failed, Finishe
 
 log = logging.getLogger(__name__)
 
-_HEAR_SECONDS = 0.1
-_LOOK_SECONDS = 0.4
+_RECEIVE_SECONDS = 0.1
+_POLL_SECONDS = 0.4
 _LONGEST_WAIT = 1.0
 STALL_SECONDS = 120.0
-"""A child that gives no sign of life for so long is stuck, and is replaced."""
+"""A child that sends no heartbeat for this long is stuck, and is replaced."""
 
 
 class TaskFailed(Exception):
-    """The task failed by itself; the message is for people."""
+    """The task itself failed; the message is for people."""
 
 
-class ChildDied(Exception):
-    """The child process died under the task."""
+class ChildCrashed(Exception):
+    """The child process ended while it ran a task."""
 
 
 class Interrupted(Exception):
-    """The task was stopped because `look` asked for it; what it saved stays valid."""
+    """The task was stopped because `should_stop` asked for it; what it saved stays valid."""
 
 
 class ChildRunner:
-    """Keeps a child warm, gives it tasks, and replaces it when it dies or does not listen."""
+    """Keeps a child process warm, and replaces it when it crashes or is stuck."""
 
     def __init__(self, device: str, *, stall_seconds: float = STALL_SECONDS) -> None:
         self._device = device
@@ -49,26 +50,26 @@ class ChildRunner:
 
     @property
     def processes(self) -> list[int]:
-        """The child, if there is one."""
+        """The process id of the child, if there is one."""
         pid = None if self._child is None else self._child.process.pid
         return [] if pid is None else [pid]
 
     def warm_up(self) -> None:
-        """Start the child, which then loads torch by itself."""
+        """Start the child, which then loads torch."""
         if self._child is None:
             self._child = Child(self._device)
             self.used = False
 
     def clear(self) -> None:
-        """End an idle child, and give its memory back. It has nothing to lose, and may still be loading torch."""
+        """Kill an idle child to free its memory; it may still be loading torch."""
         if self._child is not None:
             self._child.kill()
             self._child = None
 
     def self_test(self, check: Callable[[], None]) -> str | None:
-        """Let a child compute something tiny on the device; returns what is wrong, and leaves no child that is.
+        """Let a child compute something tiny on a GPU; returns what is wrong, and keeps no broken child.
 
-        A processor needs no proof. `check` is called a few times a second, and may raise.
+        A CPU needs no test. `check` is called a few times a second, and may raise.
         """
         if self._device == CPU:
             return None
@@ -77,23 +78,28 @@ class ChildRunner:
         self._silence = 0.0
         try:
             self._child.self_test()
-            while not isinstance(message := self._receive(_HEAR_SECONDS), SelfTestResult):
+            while not isinstance(message := self._receive(_RECEIVE_SECONDS), SelfTestResult):
                 if self._silence > self._stall_seconds:
                     raise self._kill()
                 check()
-        except ChildDied as death:
-            return f"the process that should compute on {self._device} died ({death})"
+        except ChildCrashed as crash:
+            return f"the process that should compute on {self._device} crashed ({crash})"
         except OSError:
-            return f"the process that should compute on {self._device} died ({self._kill()})"
+            return f"the process that should compute on {self._device} crashed ({self._kill()})"
         if message.trouble is not None:
             self.clear()
         return message.trouble
 
-    def run(self, assignment: Assignment, hear: Callable[[Advance], None], look: Callable[[], float | None]) -> Result:
+    def run(
+        self,
+        assignment: Assignment,
+        on_progress: Callable[[Advance], None],
+        should_stop: Callable[[], float | None],
+    ) -> Result:
         """Run a task to its end.
 
-        `look` is called a few times a second; when it returns a number, the task gets so many seconds to save its
-        state, and is then stopped in any case.
+        `on_progress` is called with each progress message of the child. `should_stop` is called a few times a second;
+        when it returns a number, the task may save its state for that many seconds, and is then killed.
         """
         self.warm_up()
         assert self._child is not None
@@ -102,29 +108,29 @@ class ChildRunner:
             self._child.start(assignment)
         except OSError:
             raise self._kill() from None
-        looked = time.monotonic()
+        polled = time.monotonic()
         self._silence = 0.0
         while True:
-            message = self._receive(_HEAR_SECONDS)
+            message = self._receive(_RECEIVE_SECONDS)
             if isinstance(message, Advance):
-                hear(message)
+                on_progress(message)
             elif isinstance(message, Finished | Failed):
                 return self._result(message)
             elif self._silence > self._stall_seconds:
-                log.warning("the child process gives no sign of life for %.0f s and is replaced", self._silence)
+                log.warning("the child process sent nothing for %.0f s and is replaced", self._silence)
                 raise self._kill()
-            if time.monotonic() - looked >= _LOOK_SECONDS:
-                patience = look()
-                looked = time.monotonic()
-                if patience is not None:
-                    return self._interrupt(patience)
+            if time.monotonic() - polled >= _POLL_SECONDS:
+                seconds = should_stop()
+                polled = time.monotonic()
+                if seconds is not None:
+                    return self._cancel(seconds)
 
     def _receive(self, timeout: float) -> Message | None:
         assert self._child is not None
         began = time.monotonic()
         try:
             if not self._child.connection.poll(timeout):
-                # While this process itself was stopped, nobody could hear the child.
+                # While this process itself was stopped, it could not receive anything.
                 self._silence += min(time.monotonic() - began, _LONGEST_WAIT)
                 return None
             message: Message = self._child.connection.recv()
@@ -133,11 +139,11 @@ class ChildRunner:
         except (EOFError, OSError):
             raise self._kill() from None
 
-    def _interrupt(self, patience: float) -> Result:
-        """Ask the task to stop; it may happen to end just then, or not listen."""
+    def _cancel(self, seconds: float) -> Result:
+        """Ask the task to stop, and kill the child if it does not; the task may end just then."""
         assert self._child is not None
         self._child.cancel()
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             message = self._receive(left)
             if isinstance(message, Finished):
@@ -150,12 +156,12 @@ class ChildRunner:
         self._child = None
         raise Interrupted
 
-    def _kill(self) -> ChildDied:
+    def _kill(self) -> ChildCrashed:
         assert self._child is not None
         self._child.kill()
         code = self._child.process.exitcode
         self._child = None
-        return ChildDied(f"exit code {code}")
+        return ChildCrashed(f"exit code {code}{', perhaps out of memory' if code == -signal.SIGKILL else ''}")
 
     def _result(self, message: Finished | Failed) -> Result:
         if isinstance(message, Finished):
@@ -163,5 +169,5 @@ class ChildRunner:
         log.debug("%s", message.traceback)
         if message.fault is None:
             raise TaskFailed(message.reason)
-        self.clear()  # whatever it would do next on a device that failed would fail, too
+        self.clear()  # after a failure of the device all later computations in this process would fail, too
         raise WorkerFault(message.reason, full=message.full)

@@ -1,7 +1,7 @@
-"""Which GPU a worker has: the first one that it can see and that no other worker holds.
+"""Which GPU a worker uses: the first visible one that no other worker holds a lease on.
 
 Docker gives every replica of a service the same devices, and `count: 1` is always the first one. So workers see all
-GPUs of their machine, and each takes a lease on one by its UUID, which is the same in every container.
+GPUs of their machine, and each leases one by its UUID, which is the same in every container.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ANY_GPU = "gpu"
 
 @dataclass(frozen=True)
 class GpuLease:
-    """A GPU that is this worker's while it holds the lease."""
+    """A GPU that this worker uses while it holds the lease."""
 
     gpu: Gpu
     lease: Lease
@@ -36,18 +36,18 @@ class GpuLease:
 
 
 def lease_gpu(
-    database: Database, *, seconds: float = LEASE_SECONDS, taken: Callable[[], None] = lambda: None
+    database: Database, *, seconds: float = LEASE_SECONDS, on_taken: Callable[[], None] = lambda: None
 ) -> GpuLease:
-    """Take the first GPU that is free. Call it inside `database.alone`, so that no two look at once.
+    """Lease the first GPU that is free. Call it inside `database.exclusive`, so that no two workers do so at once.
 
-    A worker that is silent for `seconds` loses its claim; if another has the GPU when it comes back, `taken` is called.
+    A worker that is silent for `seconds` loses the lease; if another worker then takes the GPU, `on_taken` is called.
     """
     found = gpus()
     for gpu in found:
         with take_lease(database, _name(gpu)) as free:
             pass
         if free:
-            return GpuLease(gpu, hold_lease(database, _name(gpu), seconds=seconds, taken=taken))
+            return GpuLease(gpu, hold_lease(database, _name(gpu), seconds=seconds, on_taken=on_taken))
     if not found:
         raise BadSettings(
             "device is 'gpu', and nvidia-smi shows none here: give the worker one (in a container with the capability "

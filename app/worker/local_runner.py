@@ -1,4 +1,4 @@
-"""Runs the plan of an experiment on warm child processes of this machine, and says what happens."""
+"""Runs the plan of an experiment in warm child processes on this machine (`valley run`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from valleyscope.app.devices import devices_for
 from valleyscope.app.experiments.experiment_writer import ExperimentWriter
-from valleyscope.app.experiments.plan import Task, blocked_tasks, ready_tasks
+from valleyscope.app.experiments.plan import PlanState, Task
 from valleyscope.app.experiments.task_results import Result
 from valleyscope.app.tasks.assignment import Assignment
 from valleyscope.app.worker.child_process import Advance, Child, Failed, Finished, Message
@@ -24,7 +24,7 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class Event:
-    """Something happened to a task: it started, advanced, is done, or failed."""
+    """A task started, advanced, is done, or failed."""
 
     what: str
     task: Task
@@ -34,14 +34,16 @@ class Event:
 
 
 @dataclass
-class _Worker:
+class _Slot:
+    """A child process on a device, and the task that it runs."""
+
     child: Child
     device: str
     task: Task | None = None
 
 
 class LocalRunner:
-    """Gives ready tasks to idle children, most urgent first, until all that can be done is done."""
+    """Gives ready tasks to idle child processes, most urgent first, until no task can run any more."""
 
     def __init__(
         self,
@@ -54,121 +56,114 @@ class LocalRunner:
     ) -> None:
         self.experiment = experiment
         self.watch = watch
-        self.failures: dict[str, str] = {}
+        self._plan = PlanState(experiment.tasks, (task.id for task in experiment.tasks if experiment.is_done(task)))
         self._data_root = data_root
         self._checkpoints = dict(checkpoints or {})
-        self._done = {task.id for task in experiment.tasks if experiment.is_done(task)}
-        self._open = {task.id: task for task in experiment.tasks if task.id not in self._done}
         self._attempts: dict[str, int] = {}
-        devices = devices_for(workers)[: max(1, len(self._open))]
-        self._workers = [_Worker(Child(device), device) for device in devices] if self._open else []
+        devices = devices_for(workers)[: len(self._plan.open)]
+        self._slots = [_Slot(Child(device), device) for device in devices]
 
     @property
     def already_done(self) -> frozenset[str]:
-        return frozenset(self._done)
+        return frozenset(self._plan.done)
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why tasks failed or were not run, by task id."""
+        plan = self._plan
+        missing = {id: ", ".join(need for need in plan.tasks[id].needs if need not in plan.done) for id in plan.open}
+        return plan.failed | {id: f"not run, since it needs {needs}" for id, needs in missing.items()}
 
     def run(self) -> None:
-        """Run until nothing more can be done; failures are kept by task id."""
+        """Run until no task can run any more."""
         try:
-            while self._open or self._busy():
+            while True:
                 self._assign()
                 if not self._busy():
                     break
-                self._listen()
-            for task_id, task in self._open.items():
-                missing = ", ".join(need for need in task.needs if need not in self._done)
-                self.failures.setdefault(task_id, f"not run, since it needs {missing}")
+                self._receive()
         except BaseException:
-            self._hand_back()
+            self._cancel()
             raise
         finally:
-            for worker in self._workers:
-                worker.child.close() if worker.task is None else worker.child.kill()
+            for slot in self._slots:
+                slot.child.close() if slot.task is None else slot.child.kill()
             self.experiment.snapshot()
 
-    def _busy(self) -> list[_Worker]:
-        return [worker for worker in self._workers if worker.task is not None]
+    def _busy(self) -> list[_Slot]:
+        return [slot for slot in self._slots if slot.task is not None]
 
     def _assign(self) -> None:
-        lost = blocked_tasks(self.experiment.tasks, self.failures.keys())
-        under_way = {worker.task.id for worker in self._busy() if worker.task is not None}
-        ready = [task for task in ready_tasks(self.experiment.tasks, self._done, lost) if task.id not in under_way]
-        idle = [worker for worker in self._workers if worker.task is None]
-        for worker, task in zip(idle, ready, strict=False):
-            del self._open[task.id]
-            worker.task = task
+        running = {slot.task.id for slot in self._busy() if slot.task is not None}
+        idle = [slot for slot in self._slots if slot.task is None]
+        for slot, task in zip(idle, self._plan.ready(running), strict=False):
+            slot.task = task
             self._attempts[task.id] = self._attempts.get(task.id, 0) + 1
-            worker.child.start(
-                Assignment(
-                    task, self.experiment.spec, self.experiment.directory.resolve(), self._data_root, self._checkpoints
-                )
-            )
+            directory = self.experiment.directory.resolve()
+            slot.child.start(Assignment(task, self.experiment.spec, directory, self._data_root, self._checkpoints))
             self.watch(Event("started", task))
 
-    def _listen(self) -> None:
+    def _receive(self) -> None:
         busy = self._busy()
-        ready = wait([worker.child.connection for worker in busy], timeout=self.experiment.snapshot_every)
-        for worker in busy:
-            if worker.child.connection in ready:
+        ready = wait([slot.child.connection for slot in busy], timeout=self.experiment.snapshot_every)
+        for slot in busy:
+            if slot.child.connection in ready:
                 try:
-                    message = worker.child.connection.recv()
+                    message = slot.child.connection.recv()
                 except (EOFError, OSError):
-                    self._kill(worker)
+                    slot.child.kill()
+                    code = slot.child.process.exitcode
+                    self._retry(slot, f"its process crashed (exit code {code}); out of memory?")
                 else:
-                    self._hear(worker, message)
+                    self._handle(slot, message)
         self.experiment.snapshot(force=False)
 
-    def _hear(self, worker: _Worker, message: Message) -> None:
-        task = worker.task
+    def _handle(self, slot: _Slot, message: Message) -> None:
+        task = slot.task
         assert task is not None
         match message:
             case Advance(share, details):
                 self.watch(Event("advanced", task, share, details))
             case Finished(result):
-                self.experiment.take(task, result)
-                self._done.add(task.id)
-                worker.task = None
+                self.experiment.add_result(task, result)
+                self._plan.done.add(task.id)
+                slot.task = None
                 self.watch(Event("done", task, 1.0, result=result))
             case Failed():
                 log.debug("%s failed: %s", task.id, message.traceback)
                 if message.fault == "device":
-                    self._replace(worker, message.reason)
+                    self._retry(slot, message.reason)
                 else:
-                    worker.task = None
+                    slot.task = None
                     self._fail(task, message.reason)
 
-    def _kill(self, worker: _Worker) -> None:
-        worker.child.kill()
-        self._replace(worker, f"its process died (exit code {worker.child.process.exitcode}); out of memory?")
-
-    def _replace(self, worker: _Worker, reason: str) -> None:
-        """A child died under its task, or lost its device: start another, and try again unless it keeps happening."""
-        task = worker.task
+    def _retry(self, slot: _Slot, reason: str) -> None:
+        """Replace a child that crashed or lost its device, and try its task again unless that keeps happening."""
+        task = slot.task
         assert task is not None
-        worker.child.kill()
-        worker.child, worker.task = Child(worker.device), None
+        slot.child.kill()
+        slot.child, slot.task = Child(slot.device), None
         if self._attempts[task.id] >= ATTEMPTS:
             self._fail(task, f"{reason} ({ATTEMPTS} times)")
         else:
             log.warning("%s is tried again: %s", task.id, reason)
-            self._open[task.id] = task
 
     def _fail(self, task: Task, reason: str) -> None:
-        self.failures[task.id] = reason
+        self._plan.failed[task.id] = reason
         self.watch(Event("failed", task, details={"reason": reason}))
 
-    def _hand_back(self, patience: float = 10.0) -> None:
-        """On the way out: let running tasks save their state."""
-        for worker in self._busy():
-            worker.child.cancel()
-        deadline = time.monotonic() + patience
-        for worker in self._busy():
-            while time.monotonic() < deadline and worker.task is not None:
-                if not worker.child.connection.poll(max(0.0, deadline - time.monotonic())):
+    def _cancel(self, seconds: float = 10.0) -> None:
+        """Let running tasks save their state."""
+        for slot in self._busy():
+            slot.child.cancel()
+        deadline = time.monotonic() + seconds
+        for slot in self._busy():
+            while time.monotonic() < deadline and slot.task is not None:
+                if not slot.child.connection.poll(max(0.0, deadline - time.monotonic())):
                     break
                 try:
-                    message = worker.child.connection.recv()
+                    message = slot.child.connection.recv()
                 except (EOFError, OSError):
                     break
                 if isinstance(message, Finished | Failed):
-                    worker.task = None
+                    slot.task = None

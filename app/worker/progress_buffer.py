@@ -1,4 +1,4 @@
-"""What a child tells about its task, on its way into the experiment_table: seldom, and in one transaction."""
+"""Progress of a task on its way from the child process into the tables: collected, and saved in one transaction."""
 
 from __future__ import annotations
 
@@ -11,62 +11,65 @@ from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.experiments.task_results import Judged, Result, SurfaceTile
 from valleyscope.app.worker.child_process import Advance
 
-_EVERY_SECONDS = 0.5
+_SAVE_SECONDS = 0.5
 _MOST_EVENTS = 1000  # of one training run or curve, however long
+
+Events = list[tuple[str, Mapping[str, Any]]]
 
 
 class ProgressBuffer:
-    """Collects progress of one task, and says when it is time to pass it on."""
+    """Collects progress of one task."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
         self._share = 0.0
         self._curve_share = -1.0
         self._curve: Mapping[str, Any] | None = None
-        self._events: list[tuple[str, Mapping[str, Any]]] = []
+        self._events: Events = []
         self._changed = False
-        self._passed_on = time.monotonic()
+        self._flushed = time.monotonic()
 
-    def hear(self, message: Advance) -> None:
+    def add(self, message: Advance) -> None:
         self._share = message.share
         self._changed = True
         details = message.details
         if "forecast" in details:
-            self._hear_forecast(details["forecast"])
+            self._add_forecast(details["forecast"])
         if "record" in details:
-            self._hear_epoch(details["record"], details["epochs"])
+            self._add_epoch(details["record"], details["epochs"])
         elif self.task.kind is Kind.FIT:
             shown = {key: details[key] for key in ("epoch", "epochs", "loss") if key in details}
             self._curve = {"curve": self.task.subject, "share": message.share} | shown
 
-    def _hear_forecast(self, forecast: Mapping[str, Any]) -> None:
-        prunes = bool(forecast["reach"] >= forecast["smallest"])
-        said = {"minimum": self.task.subject, "message": forecast["text"], "harmless": prunes}
-        self._events.append(("warning", said))
-
     @property
     def due(self) -> bool:
-        return self._changed and time.monotonic() - self._passed_on >= _EVERY_SECONDS
+        """Whether it is time to flush."""
+        return self._changed and time.monotonic() - self._flushed >= _SAVE_SECONDS
 
-    def take(self) -> tuple[float, list[tuple[str, Mapping[str, Any]]]]:
-        """The share that is done and the events since the last time."""
+    def flush(self) -> tuple[float, Events]:
+        """The share that is done, and the events since the last flush."""
         events, curve = self._events, self._curve
         if curve is not None and self._share - self._curve_share >= 1 / _MOST_EVENTS:
             events.append(("curve", curve))
             self._curve_share = self._share
         self._events, self._curve, self._changed = [], None, False
-        self._passed_on = time.monotonic()
+        self._flushed = time.monotonic()
         return self._share, events
 
-    def _hear_epoch(self, record: Mapping[str, Any], epochs: int) -> None:
+    def _add_forecast(self, forecast: Mapping[str, Any]) -> None:
+        prunes = bool(forecast["reach"] >= forecast["smallest"])
+        warning = {"minimum": self.task.subject, "message": forecast["text"], "harmless": prunes}
+        self._events.append(("warning", warning))
+
+    def _add_epoch(self, record: Mapping[str, Any], epochs: int) -> None:
         stride = max(1, epochs // _MOST_EVENTS)
         if record["epoch"] % stride == 0 or record["epoch"] == epochs:
             values = {key: value for key, value in record.items() if key != "layers"}
             self._events.append(("epoch", {"minimum": self.task.subject, "epochs": epochs} | values))
 
 
-def outcome_events(spec: Spec, task: Task, result: Result, seconds: float) -> list[tuple[str, Mapping[str, Any]]]:
-    """The events that tell of a task's end; values of a tile go with them."""
+def outcome_events(spec: Spec, task: Task, result: Result, seconds: float) -> Events:
+    """The events of a task's end, with the values of a tile."""
     ended = {"task": task.id, "seconds": round(seconds, 3)}
     if isinstance(result, SurfaceTile):
         tile = plane_tiles(spec, task.subject)[task.index]

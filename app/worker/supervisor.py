@@ -1,4 +1,4 @@
-"""The local workers of a server: processes of their own that are started again when they die and end with it."""
+"""The local workers of a server: processes that are restarted when they die, and end with the server."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from valleyscope.app.periodic_thread import PeriodicThread
 from valleyscope.app.secret_files import without_settings
 from valleyscope.app.settings import Settings
 
 log = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 0.5
-_PATIENCE = 20.0
+_CHECK_SECONDS = 0.5
+_STOP_SECONDS = 20.0
 _LONG_LIFE = 60.0
 _LONGEST_PAUSE = 30.0
 
 
 @dataclass
-class _Post:
-    """A place in the supervisor, and who is at it."""
+class _Slot:
+    """A device, and the worker process that runs on it."""
 
     device: str
     process: subprocess.Popen[bytes]
@@ -36,48 +36,38 @@ class _Post:
 
 
 class WorkerSupervisor:
-    """Starts workers, and looks after them in a thread."""
+    """Starts one worker for each device, and restarts those that die."""
 
     def __init__(self, settings: Settings, devices: list[str]) -> None:
         self._settings = settings
-        self._stopping = threading.Event()
-        self._posts = [_Post(device, self._spawn(device), time.monotonic()) for device in devices]
-        self._thread = threading.Thread(target=self._look_after, name="supervisor", daemon=True)
+        self._slots = [_Slot(device, self._spawn(device), time.monotonic()) for device in devices]
+        self._thread = PeriodicThread("worker supervisor", _CHECK_SECONDS, self._check)
         self._thread.start()
 
     @property
     def processes(self) -> list[int]:
-        return [post.process.pid for post in self._posts]
-
-    def call(self) -> None:
-        """Tell everyone that there is work, so that nobody has to look often whether there is."""
-        for post in self._posts:
-            if post.process.stdin is not None:
-                with suppress(OSError, ValueError):  # gone, or has not heard many earlier calls yet
-                    os.write(post.process.stdin.fileno(), b"!")
+        return [slot.process.pid for slot in self._slots]
 
     def stop(self) -> None:
-        """Let everyone hand back their task and leave; whoever does not is killed."""
-        self._stopping.set()
-        self._thread.join()
-        for post in self._posts:
+        """Let all workers requeue their tasks and end; those that do not end are killed."""
+        self._thread.stop()
+        for slot in self._slots:
             with suppress(ProcessLookupError):
-                post.process.send_signal(signal.SIGTERM)
-        deadline = time.monotonic() + _PATIENCE
-        for post in self._posts:
+                slot.process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + _STOP_SECONDS
+        for slot in self._slots:
             try:
-                post.process.wait(max(0.1, deadline - time.monotonic()))
+                slot.process.wait(max(0.1, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                log.warning("a worker does not leave and is killed", extra={"worker": post.process.pid})
-                post.process.kill()
-                post.process.wait()
-            if post.process.stdin is not None:
-                post.process.stdin.close()
+                log.warning("a worker does not end and is killed", extra={"worker": slot.process.pid})
+                slot.process.kill()
+                slot.process.wait()
+            if slot.process.stdin is not None:
+                slot.process.stdin.close()
 
     def _spawn(self, device: str) -> subprocess.Popen[bytes]:
-        # Through the environment, not as options: a database's address may have a password in it, and everyone on a
-        # machine can read the options of a process. The key of the API is none of a worker's business.
-        # Nor does a worker of ours need a heartbeat: this process looks after it.
+        # By the environment, not by options, which every user of a machine can read: the URL of a database may have a
+        # password in it. A worker needs neither the key of the API nor a health file.
         environment = without_settings(os.environ, ("api_key", "database", "database_password", "heartbeat", "store"))
         environment |= {"VALLEY_HOME": str(self._settings.home), "VALLEY_DATABASE": self._settings.database}
         environment |= {"VALLEY_LOG_LEVEL": self._settings.log_level, "VALLEY_LOG_FORMAT": self._settings.log_format}
@@ -85,42 +75,37 @@ class WorkerSupervisor:
             environment["VALLEY_STORE"] = self._settings.store
         if self._settings.data is not None:
             environment["VALLEY_DATA"] = str(self._settings.data)
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-m", "valleyscope.app.cli", "worker", "--device", device, "--attached"],
-            stdin=subprocess.PIPE,  # its end tells the worker that this process is gone, however it went
+            stdin=subprocess.PIPE,  # it ends with this process, and with it the worker
             env=environment,
-            start_new_session=True,  # Ctrl-C is ours to pass on
+            start_new_session=True,  # this process passes Ctrl-C on
         )
-        assert process.stdin is not None
-        os.set_blocking(process.stdin.fileno(), False)
-        return process
 
-    def _look_after(self) -> None:
-        while not self._stopping.wait(_LOOK_SECONDS):
-            for post in self._posts:
-                self._check(post)
+    def _check(self) -> None:
+        for slot in self._slots:
+            code = slot.process.poll()
+            if code is not None:
+                self._restart(slot, code)
 
-    def _check(self, post: _Post) -> None:
-        code = post.process.poll()
-        if code is None:
-            return
+    def _restart(self, slot: _Slot, code: int) -> None:
         now = time.monotonic()
-        if post.due is None:
-            lived = now - post.since
-            post.pause = 1.0 if lived > _LONG_LIFE else min(2 * post.pause, _LONGEST_PAUSE)
-            post.due = now + (0.0 if lived > _LONG_LIFE else post.pause / 2)
-            log.warning("a worker ended with code %s and is replaced", code, extra={"worker": post.process.pid})
-        if now >= post.due:
-            post.process, post.since, post.due = self._spawn(post.device), now, None
+        if slot.due is None:
+            lived = now - slot.since
+            slot.pause = 1.0 if lived > _LONG_LIFE else min(2 * slot.pause, _LONGEST_PAUSE)
+            slot.due = now + (0.0 if lived > _LONG_LIFE else slot.pause / 2)
+            log.warning("a worker ended with code %s and is restarted", code, extra={"worker": slot.process.pid})
+        if now >= slot.due:
+            slot.process, slot.since, slot.due = self._spawn(slot.device), now, None
 
 
-def watch_parent(called: Callable[[], None]) -> None:
-    """Hear the calls of the process that started this one; when it is gone, the input ends: end as by SIGTERM then."""
+def watch_parent() -> None:
+    """End as by SIGTERM when the process that started this one is gone: then the input ends."""
 
     def wait() -> None:
         with suppress(OSError):
             while os.read(sys.stdin.fileno(), 1024):
-                called()
+                pass
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=wait, name="parent", daemon=True).start()

@@ -12,8 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-import sqlalchemy as sa
-
+from tests.app.task_views import TaskView, TaskViews
 from tests.processes import computing_children
 from tests.waiting import until
 from valleyscope.app.experiments.spec import Spec
@@ -21,7 +20,6 @@ from valleyscope.app.jobs.process_registry import WorkerRow, worker_rows
 from valleyscope.app.storage.database import Database
 from valleyscope.app.storage.event_table import EventRow, read_events
 from valleyscope.app.storage.experiment_table import ExperimentRow, ExperimentTable
-from valleyscope.app.storage.tables import tasks
 
 Found = TypeVar("Found")
 
@@ -92,6 +90,7 @@ class Cluster:
         self.preamble = preamble
         self.database = Database(self.url)
         self.experiment_table = ExperimentTable(self.database)
+        self._tasks = TaskViews(self.database)
         self.api: subprocess.Popen[str] | None = None
         self.workers: list[subprocess.Popen[str]] = []
 
@@ -132,14 +131,17 @@ class Cluster:
         with self.database.read() as connection:
             return read_events(connection, experiment, 0, 100_000)
 
-    def task(self, experiment: str, name: str) -> Any:
-        with self.database.read() as connection:
-            found = sa.select(tasks).where(tasks.c.experiment == experiment, tasks.c.task == name)
-            return connection.execute(found).one_or_none()
+    def tasks(self, experiment: str) -> list[TaskView]:
+        return list(self._tasks.find(experiment).values())
+
+    def task(self, experiment: str, name: str) -> TaskView:
+        """A task; one that DBOS and our tables do not have is `gone`."""
+        return self._tasks.find(experiment).get((experiment, name), TaskView(experiment, name, 0))
 
     def living_workers(self) -> list[WorkerRow]:
+        running = self._tasks.running()
         with self.database.read() as connection:
-            return worker_rows(connection)
+            return worker_rows(connection, running)
 
     def wait(self, experiment: str, *states: str, timeout: float = 240.0) -> ExperimentRow:
         """Wait until the experiment is in one of these states; fail early if it ended in another."""

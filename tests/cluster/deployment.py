@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import sqlalchemy as sa
 
+from tests.app.task_views import TaskView, TaskViews
 from tests.cluster.postgres import Postgres
 from tests.cluster.proxy import Proxy
 from tests.ports import free_port
@@ -23,7 +24,7 @@ from tests.processes import computing_children
 from tests.waiting import until
 from valleyscope.app.storage.database import Database
 from valleyscope.app.storage.event_table import EventRow, read_events
-from valleyscope.app.storage.tables import processes, tasks
+from valleyscope.app.storage.tables import processes
 
 HOUSE = Path(__file__).parents[2]
 FINAL = ("done", "failed", "cancelled")
@@ -78,6 +79,7 @@ class Deployment:
         self.port = free_port()
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=150)
         self.database = Database(self.postgres.url(self.name))
+        self._tasks = TaskViews(self.database)
         self.logs: list[Path] = []
         self.wires: list[Proxy] = []
 
@@ -136,15 +138,13 @@ class Deployment:
         with self.database.read() as connection:
             return {row.pid: row.id for row in connection.execute(sa.select(processes))}
 
-    def tasks(self, *conditions: sa.ColumnElement[bool]) -> dict[tuple[str, str], Any]:
-        with self.database.read() as connection:
-            rows = connection.execute(sa.select(tasks).where(*conditions)).all()
-        return {(row.experiment, row.task): row for row in rows}
+    def tasks(self, experiment: str | None = None) -> dict[tuple[str, str], TaskView]:
+        return self._tasks.find(experiment)
 
-    def running(self, owner: str | None = None) -> dict[tuple[str, str], Any]:
-        """Tasks that a worker, or any, has under way."""
-        mine = () if owner is None else (tasks.c.owner == owner,)
-        return self.tasks(tasks.c.state == "running", *mine)
+    def running(self, worker: str | None = None) -> dict[tuple[str, str], TaskView]:
+        """Tasks that a worker, or any, runs."""
+        running = {key: task for key, task in self.tasks().items() if task.state == "running"}
+        return {key: task for key, task in running.items() if worker in (None, task.worker)}
 
     def events(self, experiment: str) -> list[EventRow]:
         with self.database.read() as connection:

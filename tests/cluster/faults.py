@@ -175,7 +175,7 @@ class Saboteur:
             roster = self.deployment.roster()
             for worker in self.deployment.workers:
                 touched = self.deployment.running(roster[worker.pid]) if worker.pid in roster else {}
-                if touched and all(row.deaths < MAX_CRASHES - 1 for row in touched.values()):
+                if touched and all(row.crashes < MAX_CRASHES - 1 for row in touched.values()):
                     found.append((worker, touched))
             return bool(found)
 
@@ -220,13 +220,13 @@ def stopped(process: Process) -> Iterator[None]:
 
 
 def _moved(before: Any, after: Any) -> bool:
-    if after is None or after.state not in ("queued", "running"):
+    if after is None or after.state not in ("queued", "running", "gone"):
         return True
-    if after.state == "queued":
+    if after.state != "running":
         return False
-    return (after.owner, after.attempts, after.share, after.deaths) != (
-        before.owner,
+    return (after.worker, after.attempts, after.share, after.crashes) != (
+        before.worker,
         before.attempts,
         before.share,
-        before.deaths,
+        before.crashes,
     )

@@ -38,11 +38,11 @@ LIGHT: dict[str, Any] = {
 }
 """Two tasks, one after the other."""
 RESULTS = "results.pickle"
-_LOOK_SECONDS = 0.4  # as often as a real desk looks
+_POLL_SECONDS = 0.4  # as often as a real child runner polls
 
 
-class LightDesk(ChildRunner):
-    """Sleeps instead of computing, and returns what somebody else computed.
+class LightRunner(ChildRunner):
+    """Sleeps instead of computing, and returns results that were computed before.
 
     Tasks take between half and one and a half times as long as they take on average. Were they all of one length,
     workers that began together would end together, and in between no urgent task could start anywhere.
@@ -61,12 +61,17 @@ class LightDesk(ChildRunner):
     def clear(self) -> None:
         """Nor one to end."""
 
-    def run(self, assignment: Assignment, hear: Callable[[Advance], None], look: Callable[[], float | None]) -> Result:
-        hear(Advance(0.5, {}))
+    def run(
+        self,
+        assignment: Assignment,
+        on_progress: Callable[[Advance], None],
+        should_stop: Callable[[], float | None],
+    ) -> Result:
+        on_progress(Advance(0.5, {}))
         deadline = time.monotonic() + self.seconds * self._lengths.uniform(0.5, 1.5)
         while (left := deadline - time.monotonic()) > 0:
-            time.sleep(min(left, _LOOK_SECONDS))
-            if left > _LOOK_SECONDS and look() is not None:
+            time.sleep(min(left, _POLL_SECONDS))
+            if left > _POLL_SECONDS and should_stop() is not None:
                 raise Interrupted
         for file in self.folder.glob("*.safetensors"):
             shutil.copy(file, assignment.directory)
@@ -98,7 +103,7 @@ def work(file: Path, seconds: float) -> None:
     """One worker, until SIGTERM."""
     os.nice(NICENESS)
     worker = Worker(Settings.load(), "cpu")
-    worker._child_runner = LightDesk(pickle.loads(file.read_bytes()), file.parent, seconds)
+    worker._child_runner = LightRunner(pickle.loads(file.read_bytes()), file.parent, seconds)
     signal.signal(signal.SIGTERM, lambda *_: worker.stopping.set())
     worker.run()
 

@@ -55,15 +55,15 @@ def test_every_service_is_looked_after_and_limited(profile: str) -> None:
 
 
 def test_the_grace_period_is_longer_than_a_worker_needs_to_hand_its_task_back() -> None:
-    from valleyscope.app.jobs.orchestrator_pool import _STOP_PATIENCE
-    from valleyscope.app.shutdown import SHUTDOWN_SECONDS
-    from valleyscope.app.worker.task_executor import LEAVE_PATIENCE
+    from valleyscope.app.jobs.orchestrator_pool import _STOP_SECONDS
+    from valleyscope.app.shutdown import SHUTDOWN_SECONDS as EXIT_SECONDS
+    from valleyscope.app.worker.task_executor import SHUTDOWN_SECONDS
 
     for profile, worker in (("cpu", "worker"), ("gpu", "worker-gpu")):
         services = read_compose(profile, {})
-        assert services[worker].grace >= 2 * LEAVE_PATIENCE + 10
-        assert services["api"].grace >= 2 * _STOP_PATIENCE + 10
-        assert min(services[worker].grace, services["api"].grace) >= SHUTDOWN_SECONDS + 10
+        assert services[worker].grace >= 2 * SHUTDOWN_SECONDS + 10
+        assert services["api"].grace >= 2 * _STOP_SECONDS + 10
+        assert min(services[worker].grace, services["api"].grace) >= EXIT_SECONDS + 10
 
 
 def test_a_gpu_worker_is_a_worker_with_a_device() -> None:

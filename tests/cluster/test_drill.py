@@ -24,7 +24,6 @@ from tests.cluster.faults import Outcome, Saboteur
 from tests.cluster.postgres import Postgres
 from valleyscope.app.experiments.plan import plan, plane_tiles
 from valleyscope.app.experiments.spec import Spec
-from valleyscope.app.storage.tables import tasks
 
 pytestmark = pytest.mark.long
 
@@ -133,9 +132,9 @@ def endure(
 def assert_counted_once(deployment: Deployment, experiment: str) -> None:
     """Every task has one result, was issued once, and every tile was told of, again only with the same values."""
     spec = Spec.model_validate(SPEC)
-    rows = deployment.tasks(tasks.c.experiment == experiment)
+    rows = deployment.tasks(experiment)
     if rows:  # they are cleared away some time after the end
-        assert {name: row.state for (_, name), row in rows.items()} == {task.id: "kept" for task in plan(spec)}
+        assert {name: row.state for (_, name), row in rows.items()} == {task.id: "saved" for task in plan(spec)}
     told: dict[int, list[Any]] = defaultdict(list)
     for event in deployment.events(experiment):
         if event.kind == "tile":

@@ -86,9 +86,9 @@ def deployment(postgres: Postgres, tmp_path: Path) -> Iterator[Deployment]:
         yield found
 
 
-def deaths(deployment: Deployment) -> int:
+def crashes(deployment: Deployment) -> int:
     """All that were ever counted, since rows of tasks are cleared away some time after the end of an experiment."""
-    return sum(row.deaths for row in deployment.tasks().values())
+    return sum(row.crashes for row in deployment.tasks().values())
 
 
 def failures(visitors: list[Visitor]) -> list[str]:
@@ -106,7 +106,7 @@ def test_everything_is_restarted_under_load_and_nobody_notices(deployment: Deplo
             deployment.workers.remove(worker)
             deployment.start_worker()
             deployment.until(lambda: len(deployment.roster()) == WORKERS + 1, 180, "the new worker does not sign on")
-            assert deaths(deployment) == 0
+            assert crashes(deployment) == 0
         assert deployment.api.end(120) in (0, 130)
         deployment.start_api()
         deployment.until(lambda: before.isdisjoint(deployment.roster()), 60, "an old process is still on the roster")
@@ -122,5 +122,5 @@ def test_everything_is_restarted_under_load_and_nobody_notices(deployment: Deplo
         row = deployment.experiment(experiment)
         assert (row["state"], row["error"], row["run"]) == ("done", None, 1)
         assert_same_results(deployment.directory(experiments[0]), deployment.directory(experiment))
-    assert deaths(deployment) == 0
+    assert crashes(deployment) == 0
     assert not deployment.buried(), "a process that left in order was taken for dead"

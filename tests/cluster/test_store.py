@@ -56,7 +56,7 @@ def survived(hosts: Hosts, s3: S3) -> str:
     hosts.until(lambda: hosts.objects.find(state) and len(epochs(hosts, experiment)) > 2)
     known = hosts.objects.find(state)
     hosts.until(lambda: hosts.objects.find(state) != known)  # so it is of a later epoch than those that were told of
-    hosts.dismiss(hosts.worker(hosts.task(experiment, "train:sgd").owner))
+    hosts.dismiss(hosts.worker(str(hosts.task(experiment, "train:sgd").worker)))
     hosts.hire()
     hosts.until(lambda: hosts.task(experiment, "train:sgd").attempts == 2)
     with s3.gate.shut():

@@ -119,7 +119,7 @@ class Fleet:
 
     def _counters(self) -> tuple[float, ...]:
         transactions = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()"
-        ended = "SELECT sum(tasks) FROM valley_hands"  # the rows of tasks go with their experiments
+        ended = "SELECT sum(tasks) FROM valley_contributions"  # the rows of tasks go with their experiments
         used = [processor_seconds(pid) for pid in (self.postgres.pid, self.deployment.api.pid)]
         return (
             *used,

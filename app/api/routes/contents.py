@@ -14,7 +14,7 @@ from valleyscope.app.api.openapi import NOT_MODIFIED, problems
 from valleyscope.app.api.parameters import ExperimentId
 from valleyscope.app.api.schemas import Identifier, ResponseModel
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE
-from valleyscope.app.jobs.contributions import contributions_of
+from valleyscope.app.jobs.task_table import contributions_of
 from valleyscope.app.storage.event_table import warnings_of
 from valleyscope.landscape.json_encoding import encoded, to_json
 from valleyscope.landscape.storage.landscape_file import Landscape

@@ -26,7 +26,8 @@ def workers(app_state: State) -> Any:
 @router.get("/queue", response_model=Queue, responses=problems())
 def queue(app_state: State) -> Any:
     """List the waiting tasks in the order in which workers take them."""
-    return Queue(items=[QueuedTask.model_validate(row) for row in app_state.service.task_table.queue()])
+    tasks = app_state.service.orchestrator_pool.jobs.queued_tasks()[:1000]
+    return Queue(items=[QueuedTask.model_validate(task) for task in tasks])
 
 
 @root_router.get("/healthz", response_model=Health, responses=problems())

@@ -12,9 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.app.servers import Server, serving
 from tests.waiting import until
+from valleyscope.app.jobs.queue import GPU, JobQueue
 from valleyscope.app.settings import Settings
 from valleyscope.app.storage.database import Database
-from valleyscope.app.storage.tables import tasks
 
 HOUSE = Path(__file__).parents[3]
 RULES: list[dict[str, Any]] = [
@@ -83,12 +83,13 @@ def test_the_scrape_sends_the_key_from_a_file() -> None:
 
 
 def test_the_queue_is_counted_to_its_end(tmp_path: Path) -> None:
-    waiting = {"kind": "train", "state": "queued", "priority": 1, "queued": 0.0}
-    waiting |= {"issue": 1, "attempts": 0, "deaths": 0, "share": 0.0, "death_share": 0.0}
     with serving(tmp_path / "home") as server:
         database = Database(f"sqlite:///{server.home / 'valley.db'}")
+        jobs = JobQueue(database, "test", GPU, print)
+        jobs.connect()
         with database.write() as connection:
-            rows = [{"experiment": "0" * 16, "task": f"train:{number}"} | waiting for number in range(1234)]
-            connection.execute(tasks.insert(), rows)
+            for number in range(1234):
+                jobs.enqueue_task(connection, "0" * 16, 1, f"train:{number}", 1)
+        jobs.stop()
         database.close()
         assert "valley_queue_tasks 1234.0" in server.client.get("/metrics").text.splitlines()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from valleyscope.app.experiments.plan import Kind, blocked_tasks, plan, plane_tiles, ready_tasks
+from valleyscope.app.experiments.plan import Kind, PlanState, plan, plane_tiles
 from valleyscope.app.experiments.recipes import DEMO, load_recipe, recipe_names
 from valleyscope.app.experiments.spec import parse_spec
 
@@ -56,16 +56,17 @@ def test_what_can_be_computed_without_a_failed_minimum_is_ready() -> None:
             "planes": {"valley": {"through": ["a", "b", "valley.bend"]}, "basins": {"through": ["a", "b", "c"]}},
         }
     )
-    tasks = plan(spec)
-    lost = blocked_tasks(tasks, {"train:c"})
-    assert {name for name in lost if not name.startswith("surface:basins")} == {
+    state = PlanState(plan(spec), done={"train:a", "train:b"})
+    state.failed["train:c"] = "why"
+    assert {name for name in state.blocked if not name.startswith("surface:basins")} == {
         "train:c", "fit:contrast", "frame:basins", "line:a-c", "line:b-c", "curve:contrast", "sharpness:c",
     }  # fmt: skip
-    done = {"train:a", "train:b"}
-    assert "frame:valley" not in {task.id for task in ready_tasks(tasks, done, lost)}
-    assert "frame:valley" in {task.id for task in ready_tasks(tasks, done | {"fit:valley"}, lost)}
-    others = {task.id for task in tasks if task.kind is not Kind.VERDICT} - lost
-    assert [task.id for task in ready_tasks(tasks, others, lost)] == ["verdict:experiment"]
+    assert "frame:valley" not in {task.id for task in state.ready()}
+    state.done.add("fit:valley")
+    assert "frame:valley" in {task.id for task in state.ready()}
+    assert "frame:valley" not in {task.id for task in state.ready({"frame:valley"})}
+    state.done |= {task.id for task in state.tasks.values() if task.kind is not Kind.VERDICT} - state.blocked
+    assert [task.id for task in state.ready()] == ["verdict:experiment"]
 
 
 def test_a_single_minimum_has_no_verdict() -> None:

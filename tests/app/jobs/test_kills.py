@@ -11,13 +11,11 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from tests.app.cluster import LONG, TINY, Cluster
 from tests.app.runs import assert_same_results, run_alone
 from valleyscope.app.experiments.plan import plan, plane_tiles
 from valleyscope.app.experiments.spec import Spec
-from valleyscope.app.storage.tables import tasks
 
 SPEC = TINY | {
     "name": "drill",
@@ -78,9 +76,8 @@ def ended(cluster: Cluster, experiment: str) -> bool:
 def assert_counted_once(cluster: Cluster, experiment: str) -> None:
     """Every task of the plan is there with one result, and every tile was told of once."""
     spec = Spec.model_validate(SPEC)
-    with cluster.database.read() as connection:
-        rows = connection.execute(sa.select(tasks).where(tasks.c.experiment == experiment)).all()
-    assert {row.task: row.state for row in rows} == {task.id: "kept" for task in plan(spec)}
+    rows = cluster.tasks(experiment)
+    assert {row.task: row.state for row in rows} == {task.id: "saved" for task in plan(spec)}
     told = [event.data["index"] for event in cluster.events(experiment) if event.kind == "tile"]
     assert sorted(told) == list(range(len(plane_tiles(spec, "valley"))))
     states = [event.data["state"] for event in cluster.events(experiment) if event.kind == "state"]
@@ -99,14 +96,16 @@ def test_a_dead_workers_task_runs_again_within_seconds(cluster: Cluster, limit: 
     spec = LONG | {"minima": {"sgd": {"epochs": 600}}, "curves": {}, "planes": {}}
     experiment = cluster.submit(spec)
     cluster.until(lambda: any(event.kind == "epoch" for event in cluster.events(experiment)))
-    owner = cluster.task(experiment, "train:sgd").owner
+    owner = cluster.task(experiment, "train:sgd").worker
+    assert owner is not None
     [index] = [index for index, worker in enumerate(cluster.workers) if f"worker-{worker.pid}-" in owner]
     cluster.kill_worker(index)
     began = time.monotonic()
-    cluster.until(lambda: cluster.task(experiment, "train:sgd").owner not in (owner, None))
+    cluster.until(lambda: cluster.task(experiment, "train:sgd").worker not in (owner, None))
     assert time.monotonic() - began < limit
     row = cluster.task(experiment, "train:sgd")
-    assert (row.state, row.attempts, row.deaths) == ("running", 2, 1)
+    assert (row.state, row.crashes) == ("running", 1)
+    cluster.until(lambda: cluster.task(experiment, "train:sgd").attempts == 2)
     cluster.start_workers(1)
     cluster.call("cancel", experiment=experiment)
     cluster.wait(experiment, "cancelled")

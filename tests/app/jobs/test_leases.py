@@ -1,4 +1,4 @@
-"""Leases tell the living from the dead, and the reaper robs nobody who lives."""
+"""Leases tell living processes from dead ones, and the reaper requeues jobs of dead ones only."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _HOLDER = """
 import sys, threading
 from valleyscope.app.storage.database import Database
 from valleyscope.app.jobs.process_registry import ProcessEntry
-member = ProcessEntry(Database(sys.argv[1]), "worker", lease_seconds=600.0)  # so it is not by the clock that it is lost
-print(member.id, flush=True)
+process_entry = ProcessEntry(Database(sys.argv[1]), "worker", lease_seconds=600.0)  # it is not lost by the clock
+print(process_entry.id, flush=True)
 threading.Event().wait()
 """
 
 
 @contextmanager
 def another_process(database: Database) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A process on the roster that does nothing but live."""
+    """A registered process that does nothing."""
     url = database.engine.url.render_as_string(hide_password=False)
     command = [sys.executable, "-c", _HOLDER, url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]) as process:
@@ -58,12 +58,12 @@ def is_free(database: Database, name: str) -> bool:
 def reaper(database: Database) -> Iterator[Reaper]:
     url = database.engine.url.render_as_string(hide_password=False)
     DBOS.migrate(url)
-    member = ProcessEntry(database, "api")
-    jobs = JobQueue(database, member.id, GPU, lambda *_: None)
+    process_entry = ProcessEntry(database, "api")
+    jobs = JobQueue(database, process_entry.id, GPU, lambda *_: None)
     jobs.connect()
-    until(lambda: member.lease.stable)
-    yield Reaper(database, jobs, member)
-    member.lease.release()
+    until(lambda: process_entry.lease.stable)
+    yield Reaper(database, jobs, process_entry)
+    process_entry.lease.release()
 
 
 def test_a_lease_is_held_until_its_owner_is_killed(database: Database) -> None:
@@ -93,7 +93,7 @@ def test_a_lease_comes_back_after_the_server_has_dropped_it(
 ) -> None:
     if database.sqlite:
         return  # the kernel does not drop locks of the living
-    monkeypatch.setattr(leases, "_SETTLING_SECONDS", 2.0)
+    monkeypatch.setattr(leases, "_STABLE_SECONDS", 2.0)
     lease = hold_lease(database, "mine")
     until(lambda: lease.stable)
     first, lost_after = holder(database, "mine"), time.monotonic()
@@ -115,32 +115,34 @@ def holder(database: Database, name: str) -> int | None:
     return found
 
 
-def test_the_dead_are_struck_off_after_the_grace_and_the_living_stay(database: Database, reaper: Reaper) -> None:
+def test_dead_processes_are_deregistered_after_the_grace_and_living_ones_stay(
+    database: Database, reaper: Reaper
+) -> None:
     with another_process(database) as (living, alive), another_process(database) as (dying, dead):
         os.kill(living.pid, signal.SIGSTOP)
         dying.kill()
         until(lambda: is_free(database, dead))
         began = time.monotonic()
 
-        def struck() -> bool:
-            reaper.look()
+        def deregistered() -> bool:
+            reaper.check()
             return dead not in ids(database)
 
-        until(struck)
+        until(deregistered)
         assert time.monotonic() - began >= GRACE_SECONDS
         assert alive in ids(database)
 
 
-def test_whoever_comes_back_within_the_grace_is_not_robbed(database: Database, reaper: Reaper) -> None:
-    member = ProcessEntry(database, "worker")
-    member.lease.release()
-    reaper.look()
-    lease = hold_lease(database, member.id)
+def test_a_process_that_comes_back_within_the_grace_keeps_its_jobs(database: Database, reaper: Reaper) -> None:
+    process_entry = ProcessEntry(database, "worker")
+    process_entry.lease.release()
+    reaper.check()
+    lease = hold_lease(database, process_entry.id)
     began = time.monotonic()
     while time.monotonic() - began < GRACE_SECONDS + 0.5:
-        reaper.look()
+        reaper.check()
         time.sleep(0.1)
-    assert member.id in ids(database)
+    assert process_entry.id in ids(database)
     lease.release()
 
 
@@ -149,29 +151,29 @@ def ids(database: Database) -> list[str]:
         return process_ids(connection)
 
 
-def test_who_holds_a_lease_hears_what_is_told_and_nothing_before_its_transaction_ends() -> None:
+def test_notifications_arrive_when_their_transaction_ends() -> None:
     database = Database(postgres_url())
-    heard: queue.Queue[str] = queue.Queue()
-    lease = hold_lease(database, "listener", hear=heard.put)
+    received: queue.Queue[str] = queue.Queue()
+    lease = hold_lease(database, "listener", on_notify=received.put)
     assert lease.listening
     with database.write() as connection:
         notify_cancel(connection, "first")
         with pytest.raises(queue.Empty):
-            heard.get(timeout=0.5)
-    assert heard.get(timeout=60) == "first"
-    for number in range(200):  # some of them come right behind the answer to a sign of life
+            received.get(timeout=0.5)
+    assert received.get(timeout=60) == "first"
+    for number in range(200):  # some of them come right behind the answer to a heartbeat
         with database.write() as connection:
             notify_cancel(connection, f"another-{number}")
-    assert [heard.get(timeout=60) for _ in range(200)] == [f"another-{number}" for number in range(200)]
+    assert [received.get(timeout=60) for _ in range(200)] == [f"another-{number}" for number in range(200)]
     lease.release()
     assert not lease.listening
     database.close()
 
 
-def test_a_session_that_was_lost_listens_again() -> None:
+def test_a_lost_session_listens_again() -> None:
     database = Database(postgres_url())
-    heard: queue.Queue[str] = queue.Queue()
-    lease = hold_lease(database, "listener", hear=heard.put, back=lambda: heard.put("back"))
+    received: queue.Queue[str] = queue.Queue()
+    lease = hold_lease(database, "listener", on_notify=received.put, on_regained=lambda: received.put("back"))
     with database.write() as connection:
         connection.execute(
             sa.text(
@@ -179,10 +181,10 @@ def test_a_session_that_was_lost_listens_again() -> None:
                 "WHERE query NOT LIKE '%terminate%' AND datname = current_database() AND pid <> pg_backend_pid()"
             )
         )
-    assert heard.get(timeout=60) == "back"
+    assert received.get(timeout=60) == "back"
     assert lease.listening
     with database.write() as connection:
         notify_cancel(connection, "told")
-    assert heard.get(timeout=60) == "told"
+    assert received.get(timeout=60) == "told"
     lease.release()
     database.close()

@@ -1,4 +1,4 @@
-"""Upkeep: what cannot be removed is no reason not to start, and reports do not grow without bound."""
+"""Maintenance: a service starts also if files cannot be deleted, and reports do not grow without bound."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_folder_that_cannot_be_removed_does_not_keep_a_service_from_starting(
     maintenance = Maintenance(database, experiment_table, jobs, storage, open_store(None, storage), set)
     maintenance.start()
     maintenance.stop()
-    jobs.client.destroy()
+    jobs.stop()
     assert storage.experiment(doomed).is_dir()
 
 
@@ -50,7 +50,7 @@ def test_only_the_latest_reports_of_a_running_experiment_stay(database: Database
     jobs = JobQueue(database, "api-1-0", CONTROL, print)
     maintenance = Maintenance(database, experiment_table, jobs, storage, open_store(None, storage), lambda: {row.id})
     for _ in range(2):
-        maintenance.forget_reports()
+        maintenance.prune_reports()
         with database.read() as connection:
             kept = read_events(connection, row.id, 0, 10_000)
         told = [event.data["progress"] for event in kept if event.kind == "progress"]

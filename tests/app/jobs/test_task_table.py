@@ -1,4 +1,4 @@
-"""The task_table counts attempts and results, each once, in SQLite and in Postgres."""
+"""The task table counts attempts and results, each once, in SQLite and in Postgres."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from valleyscope.app.experiments.task_results import (
     TrainedMinimum,
 )
 from valleyscope.app.jobs.queue import GPU, JobQueue, task_job
-from valleyscope.app.jobs.task_table import MAX_CRASHES, TaskTable
+from valleyscope.app.jobs.task_table import MAX_CRASHES, TaskTable, contributions_of
 from valleyscope.app.storage.database import Database
 from valleyscope.app.storage.event_table import read_events
 from valleyscope.app.storage.experiment_table import ExperimentTable
-from valleyscope.app.storage.tables import experiments, tasks
+from valleyscope.app.storage.tables import task_attempts
 from valleyscope.landscape.storage.records import LayerRecord, MinimumRecord, PathRecord, PathValues, PlaneRecord
 
 SPEC = Spec.model_validate({"name": "one", "minima": {"sgd": {}}})
@@ -36,26 +36,47 @@ TRAIN = Task(Kind.TRAIN, "sgd", priority=10)
 @dataclass
 class Bench:
     database: Database
-    task_table: TaskTable
+    tasks: TaskTable
     jobs: JobQueue
+    experiments: ExperimentTable
     experiment: str
 
-    def issue(self, *chosen: Task) -> None:
-        self.task_table.issue(self.jobs, self.experiment, chosen, priority=100, number=1)
+    def enqueue(self, *chosen: Task) -> None:
+        self.tasks.enqueue(self.jobs, self.experiment, 1, chosen, priority=100, number=1)
 
-    def begin(self, worker: str, issue: int = 1, task: str = "train:sgd") -> str | None:
-        return self.task_table.begin(self.experiment, task, issue, worker)
+    def begin(self, run: int = 1) -> str | None:
+        return self.tasks.begin(self.experiment, run, "train:sgd")
 
-    def row(self, task: str = "train:sgd") -> sa.Row[tuple[object, ...]]:
+    def complete(self, payload: bytes = b"payload", worker: str = "a", run: int = 1) -> bool:
+        found = [("tile", {"values": 1})]
+        return self.tasks.complete(
+            self.experiment, run, "train:sgd", worker=worker, payload=payload, seconds=1.0, events=found
+        )
+
+    def crash(self, reason: str = "its process crashed") -> bool:
+        return self.tasks.record_crash(self.experiment, 1, "train:sgd", reason)
+
+    def advance(self, share: float) -> bool:
+        return self.tasks.advance(self.experiment, 1, "train:sgd", share, [("epoch", {"share": share})])
+
+    def attempts(self) -> int:
         with self.database.read() as connection:
-            return connection.execute(sa.select(tasks).where(tasks.c.task == task)).one()
+            return int(connection.execute(sa.select(task_attempts.c.attempts)).scalar_one())
 
     def kinds(self) -> list[str]:
         with self.database.read() as connection:
             return [row.kind for row in read_events(connection, self.experiment, 0, 100)]
 
-    def jobs_in_queue(self) -> set[str]:
-        return {job.workflow_id for job in self.jobs.client.list_workflows(status="ENQUEUED")}
+    def queued(self) -> list[str | None]:
+        return [job.task for job in self.jobs.queued_tasks()]
+
+    def cancel(self) -> None:
+        with self.database.write() as connection:
+            self.experiments.cancel(connection, self.experiment)
+
+    def end(self) -> None:
+        with self.database.write() as connection:
+            self.experiments.end(connection, self.experiment, "cancelled")
 
 
 @pytest.fixture
@@ -63,166 +84,137 @@ def bench(database: Database) -> Iterator[Bench]:
     DBOS.migrate(database.engine.url.render_as_string(hide_password=False))
     jobs = JobQueue(database, "api-test", GPU, lambda *_: None)
     jobs.connect()
+    experiments = ExperimentTable(database)
     with database.write() as connection:
-        row = ExperimentTable(database).add(connection, SPEC, key=None, priority=100)
-    yield Bench(database, TaskTable(database), jobs, row.id)
-    jobs.client.destroy()
+        row = experiments.add(connection, SPEC, key=None, priority=100)
+    yield Bench(database, TaskTable(database), jobs, experiments, row.id)
+    jobs.stop()
 
 
-def test_a_task_and_its_job_enter_the_queue_together(bench: Bench) -> None:
-    bench.issue(TRAIN, Task(Kind.SURFACE, "valley", 3, priority=41))
-    assert bench.jobs_in_queue() == {
-        task_job(bench.experiment, "train:sgd", 1),
-        task_job(bench.experiment, "surface:valley:3", 1),
-    }
-    assert [row.task for row in bench.task_table.queue()] == ["train:sgd", "surface:valley:3"]
+def test_tasks_wait_in_the_order_of_their_priority(bench: Bench) -> None:
+    bench.enqueue(Task(Kind.SURFACE, "valley", 3, priority=41), TRAIN)
+    assert bench.queued() == ["train:sgd", "surface:valley:3"]
+    found = bench.jobs.find([task_job(bench.experiment, 1, "train:sgd"), "unknown"])
+    assert [(job.experiment, job.run, job.state) for job in found.values()] == [(bench.experiment, 1, "queued")]
 
 
-def test_a_result_is_not_lost_by_issuing_its_task_again(bench: Bench) -> None:
-    bench.issue(TRAIN)
-    bench.issue(TRAIN)
-    bench.begin("a")
-    bench.issue(TRAIN)
-    assert bench.row().owner == "a"
-    assert bench.task_table.complete(bench.experiment, "train:sgd", "a", b"payload", 1.0, [])
-    bench.issue(TRAIN)
-    row = bench.row()
-    assert (row.state, row.issue, row.attempts, row.result) == ("done", 1, 1, b"payload")
+def test_a_task_that_is_queued_stays_there_once(bench: Bench) -> None:
+    bench.enqueue(TRAIN)
+    bench.enqueue(TRAIN)
+    assert bench.queued() == ["train:sgd"]
 
 
 def test_an_experiment_runs_from_its_first_task_on(bench: Bench) -> None:
-    experiment_table = ExperimentTable(bench.database)
-    bench.issue(TRAIN)
-    assert experiment_table.get(bench.experiment).state == "queued"
-    text = bench.begin("a")
+    assert bench.experiments.get(bench.experiment).state == "queued"
+    text = bench.begin()
     assert text is not None
     assert Spec.model_validate_json(text) == SPEC
-    row = experiment_table.get(bench.experiment)
+    row = bench.experiments.get(bench.experiment)
     assert (row.state, row.stage) == ("running", "minima")
     assert row.started is not None
+    bench.begin()
+    assert bench.attempts() == 2
+    assert bench.kinds().count("state") == 2
 
 
-def test_a_result_counts_once_and_only_from_the_owner(bench: Bench) -> None:
-    bench.issue(TRAIN)
-    bench.begin("a")
-    bench.begin("b")  # a is dead, or so it seems
-    found = [("tile", {"values": 1})]
-    assert not bench.task_table.complete(bench.experiment, "train:sgd", "a", b"late", 1.0, found)
-    assert bench.task_table.complete(bench.experiment, "train:sgd", "b", b"payload", 1.0, found)
-    assert not bench.task_table.complete(bench.experiment, "train:sgd", "b", b"again", 1.0, found)
-    assert [ended.payload for ended in bench.task_table.ended(bench.experiment)] == [b"payload"]
+def test_a_result_enters_once_with_its_events(bench: Bench) -> None:
+    bench.begin()
+    bench.begin()
+    assert bench.complete(b"first", worker="a")
+    assert not bench.complete(b"second", worker="b")
+    assert [result.payload for result in bench.tasks.results(bench.experiment, 1)] == [b"first"]
     assert bench.kinds().count("tile") == 1
-    assert bench.begin("c") is None
-    bench.task_table.keep(bench.experiment, ["train:sgd"])
-    assert bench.task_table.ended(bench.experiment) == []
+    with bench.database.read() as connection:
+        assert [(one.worker, one.tasks) for one in contributions_of(connection, bench.experiment)] == [("a", 1)]
+    assert bench.begin() is None
+    assert not bench.advance(0.5)
+    assert not bench.tasks.is_wanted(bench.experiment, 1, "train:sgd")
 
 
-def test_a_task_that_waits_runs_or_has_a_result_is_not_issued_again(bench: Bench) -> None:
-    bench.issue(TRAIN)
-    bench.issue(TRAIN)
-    assert bench.row().issue == 1
-    bench.begin("a")
-    bench.issue(TRAIN)
-    assert (bench.row().issue, bench.row().owner) == (1, "a")
-    bench.task_table.complete(bench.experiment, "train:sgd", "a", b"payload", 1.0, [])
-    bench.issue(TRAIN)
-    assert (bench.row().issue, bench.row().state, bench.row().result) == (1, "done", b"payload")
-    bench.task_table.keep(bench.experiment, ["train:sgd"])
-    bench.issue(TRAIN)  # its file was lost since
-    assert (bench.row().issue, bench.row().state) == (2, "queued")
+def test_a_saved_result_has_no_payload_and_can_be_computed_again(bench: Bench) -> None:
+    bench.begin()
+    bench.complete()
+    bench.tasks.drop_payloads(bench.experiment, ["train:sgd"])
+    assert bench.tasks.results(bench.experiment, 1) == []
+    assert bench.begin() is None
+    bench.enqueue(TRAIN)  # its file was lost since
+    assert bench.begin() is not None
+    assert bench.complete(b"again")
 
 
-def test_three_deaths_without_progress_are_the_tasks_fault(bench: Bench) -> None:
-    bench.issue(TRAIN)
-    for worker in range(MAX_CRASHES):
-        assert bench.begin(f"w{worker}") is not None
-    assert bench.begin("last") is None
-    [ended] = bench.task_table.ended(bench.experiment)
-    assert ended.payload is None
-    assert "died 3 times" in str(ended.error)
+def test_a_result_that_no_snapshot_has_is_not_lost_by_enqueueing_its_task_again(bench: Bench) -> None:
+    bench.begin()
+    bench.complete()
+    bench.enqueue(TRAIN)
+    assert [result.payload for result in bench.tasks.results(bench.experiment, 1)] == [b"payload"]
+
+
+def test_three_crashes_without_progress_fail_the_task(bench: Bench) -> None:
+    bench.begin()
+    assert [bench.crash() for _ in range(MAX_CRASHES)] == [True, True, False]
+    assert bench.begin() is None
+    [result] = bench.tasks.results(bench.experiment, 1)
+    assert result.payload is None
+    assert result.error == "its process crashed, 3 times without progress"
     assert bench.kinds().count("error") == 1
+    assert not bench.complete(), "a late result does not undo it"
 
 
-def test_a_long_task_may_lose_many_workers_as_long_as_it_gets_further(bench: Bench) -> None:
-    bench.issue(TRAIN)
-    for worker in range(10):
-        assert bench.begin(f"w{worker}") is not None
-        assert bench.task_table.advance(bench.experiment, "train:sgd", f"w{worker}", 0.05 * (worker + 1))
-    for worker in range(MAX_CRASHES - 1):
-        assert bench.begin(f"v{worker}") is not None
-    assert bench.begin("last") is None
+def test_a_long_task_may_crash_often_as_long_as_it_progresses(bench: Bench) -> None:
+    bench.begin()
+    for number in range(10):
+        assert bench.advance(0.05 * (number + 1))
+        assert bench.crash()
+    assert [bench.crash() for _ in range(MAX_CRASHES - 1)] == [True, False]
 
 
-def test_deaths_of_children_count_as_well(bench: Bench) -> None:
-    bench.issue(TRAIN)
-    bench.begin("a")
-    assert bench.task_table.record_child_crash(bench.experiment, "train:sgd", "a", "exit code -9")
-    assert bench.task_table.record_child_crash(bench.experiment, "train:sgd", "a", "exit code -9")
-    assert not bench.task_table.record_child_crash(bench.experiment, "train:sgd", "a", "exit code -9")
-    assert "exit code -9" in str(bench.task_table.ended(bench.experiment)[0].error)
+def test_requeued_attempts_are_no_crashes(bench: Bench) -> None:
+    for _ in range(3 * MAX_CRASHES):
+        assert bench.begin() is not None
+    assert bench.crash()
 
 
-def test_a_task_that_is_handed_back_is_nobodys_fault(bench: Bench) -> None:
-    bench.issue(TRAIN)
-    for worker in range(3 * MAX_CRASHES):
-        assert bench.begin(f"w{worker}") is not None
-        bench.task_table.hand_back(bench.experiment, "train:sgd", f"w{worker}")
-    assert bench.begin("last") is not None
+def test_a_cancelled_experiment_stops_its_tasks(bench: Bench) -> None:
+    bench.begin()
+    assert bench.tasks.is_wanted(bench.experiment, 1, "train:sgd")
+    bench.cancel()
+    assert not bench.tasks.is_wanted(bench.experiment, 1, "train:sgd")
+    assert not bench.advance(0.5)
+    assert bench.kinds().count("epoch") == 1, "what was computed until then is saved"
+    assert bench.begin() is None
 
 
-def test_a_cancelled_experiment_gives_out_no_task_and_stops_the_running_one(bench: Bench) -> None:
-    bench.issue(TRAIN, Task(Kind.TRAIN, "other", priority=10))
-    bench.begin("a")
-    assert bench.task_table.is_wanted(bench.experiment, "train:sgd", "a")
+def test_results_of_a_run_that_is_over_are_ignored(bench: Bench) -> None:
+    bench.begin()
+    bench.end()
+    assert not bench.complete()
+    assert not bench.advance(0.5)
+    assert {"tile", "epoch"}.isdisjoint(bench.kinds())
     with bench.database.write() as connection:
-        connection.execute(experiments.update().values(cancel=True))
-    assert not bench.task_table.is_wanted(bench.experiment, "train:sgd", "a")
-    assert not bench.task_table.advance(bench.experiment, "train:sgd", "a", 0.5)
-    assert bench.begin("b", task="train:other") is None
-    bench.task_table.stop(bench.experiment, "train:sgd", "a")
-    assert bench.task_table.under_way(bench.experiment) == {}
+        assert bench.experiments.start_next_run(connection, bench.experiment).run == 2
+    assert not bench.complete(run=1)
+    assert bench.begin(run=1) is None
 
 
-def test_tasks_that_nobody_has_begun_can_be_withdrawn(bench: Bench) -> None:
-    bench.issue(TRAIN, Task(Kind.TRAIN, "other", priority=10))
-    bench.begin("a")
-    assert bench.task_table.withdraw(bench.experiment) == [task_job(bench.experiment, "train:other", 1)]
-    assert list(bench.task_table.under_way(bench.experiment)) == ["train:sgd"]
-    assert bench.begin("b", task="train:other") is None
-
-
-def test_another_run_starts_without_blame(bench: Bench) -> None:
-    bench.issue(TRAIN)
-    for worker in range(MAX_CRASHES + 1):
-        bench.begin(f"w{worker}")
+def test_another_run_starts_without_crashes_and_takes_over_results(bench: Bench) -> None:
+    bench.begin()
+    bench.complete()
+    bench.tasks.fail(bench.experiment, 1, "train:other", "why")
+    bench.end()
     with bench.database.write() as connection:
-        bench.task_table.reset_for_retry(connection, bench.experiment)
-    bench.issue(TRAIN)
-    assert bench.row().issue == 2
-    assert bench.begin("old", issue=1) is None
-    assert bench.begin("new", issue=2) is not None
-    assert bench.row().deaths == 0
+        bench.experiments.start_next_run(connection, bench.experiment)
+    assert [(one.task, one.payload) for one in bench.tasks.results(bench.experiment, 2)] == [("train:sgd", b"payload")]
+    assert bench.tasks.begin(bench.experiment, 2, "train:other") is not None
+    assert bench.tasks.shares(bench.experiment, 2) == {"train:other": 0.0}
 
 
-def test_jobs_of_a_dead_process_return_to_their_queue(bench: Bench) -> None:
-    bench.issue(TRAIN)
-    system = bench.jobs.client._sys_db
-    queue = bench.jobs.client.register_queue(GPU, worker_concurrency=1)
-    taken, _ = system.start_queued_workflows(queue, "worker-dead", "jobs-1", None, owner_xid="x")
-    assert taken == [task_job(bench.experiment, "train:sgd", 1)]
-    assert bench.jobs_in_queue() == set()
-    assert bench.jobs.begun_by("worker-dead") == set(taken)
-    assert bench.jobs.hand_back("worker-alive") == 0
-    assert bench.jobs.hand_back("worker-dead") == 1
-    assert bench.jobs_in_queue() == set(taken)
-
-
-def test_lost_jobs_are_found(bench: Bench) -> None:
-    bench.issue(TRAIN)
-    known = task_job(bench.experiment, "train:sgd", 1)
-    assert bench.jobs.lost([known, "nobody"]) == {"nobody"}
-    bench.jobs.forget([known])
-    assert bench.jobs.lost([known]) == {known}
+def test_jobs_that_are_queued_can_be_cancelled(bench: Bench) -> None:
+    bench.enqueue(TRAIN, Task(Kind.TRAIN, "other", priority=10))
+    job = task_job(bench.experiment, 1, "train:other")
+    assert bench.jobs.cancel_queued([job, "unknown"]) == {job}
+    assert bench.queued() == ["train:sgd"]
+    bench.jobs.delete_experiment(bench.experiment)
+    assert bench.queued() == []
 
 
 def results() -> list[Result]:
@@ -240,7 +232,7 @@ def results() -> list[Result]:
 
 
 @pytest.mark.parametrize("result", results(), ids=lambda result: type(result).__name__)
-def test_a_result_survives_its_parcel(result: Result) -> None:
+def test_a_result_survives_its_payload(result: Result) -> None:
     payload = encode(result)
     again = decode(payload)
     assert type(again) is type(result)
@@ -248,7 +240,7 @@ def test_a_result_survives_its_parcel(result: Result) -> None:
     assert encode(again) == payload
 
 
-def test_a_parcel_runs_no_code() -> None:
+def test_a_payload_runs_no_code() -> None:
     import io
     import pickle
 

@@ -93,7 +93,7 @@ def test_disk_errors_are_reported_and_clear_once_the_cause_is_fixed(
         assert server.client.get(path).status_code == 200
     [before] = workers(server)
     os.kill(before["pid"], signal.SIGKILL)
-    until(lambda: "a worker ended with code -9 and is replaced" in server.log)
+    until(lambda: "a worker ended with code -9 and is restarted" in server.log)
     until(lambda: server.log.count('"valleyscope.app.storage.database", "message": "the database refuses') >= 1)
 
     disk.leave_room(4)  # the database can be written again, a report cannot

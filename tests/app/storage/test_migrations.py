@@ -15,6 +15,9 @@ from tests.app.cluster import TINY, Cluster
 from tests.app.databases import database, postgres_tool, postgres_url
 from tests.app.released import DATA, plain
 from tests.app.storage.test_backups import SLOW
+from valleyscope.app.experiments.plan import plan
+from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.jobs.task_table import contributions_of
 from valleyscope.app.storage import migrations
 from valleyscope.app.storage.database import Database
 from valleyscope.app.storage.migrations import NewerDatabase, Step, migrate, steps
@@ -23,7 +26,7 @@ pytestmark = pytest.mark.long
 
 __all__ = ["database"]
 
-NEWER = "import valleyscope.app.jobs.queue as jobs; jobs.GENERATION = 2"
+NEWER = "import valleyscope.app.jobs.queue as jobs; jobs.GENERATION += 1"
 
 
 @pytest.fixture
@@ -61,7 +64,7 @@ def test_an_older_process_does_not_take_work_of_a_newer_one(cluster: Cluster) ->
     cluster.preamble = NEWER
     cluster.start_api()
     experiment = cluster.submit(TINY)
-    cluster.until(lambda: cluster.task(experiment, "train:sgd") is not None)
+    cluster.until(lambda: cluster.task(experiment, "train:sgd").state == "queued")
     cluster.preamble = "pass"
     cluster.start_workers(1)
     cluster.until(lambda: len(cluster.living_workers()) == 1)
@@ -82,6 +85,14 @@ def load(script: Path, home: Path) -> str | None:
     return url
 
 
+def link_home(cluster: Cluster) -> None:
+    """Give the home the id that the database has for it, if it has one."""
+    with cluster.database.read() as connection:
+        if sa.inspect(connection).has_table("valley_identity"):
+            id = connection.execute(sa.text("SELECT id FROM valley_identity")).scalar_one()
+            (cluster.home / "identity").write_text(f"{id}\n", encoding="utf-8")
+
+
 @pytest.mark.parametrize("script", sorted(DATA.glob("*.sql")), ids=lambda path: path.stem)
 def test_a_database_of_an_earlier_version_is_upgraded(script: Path, tmp_path: Path) -> None:
     """Of releases, and of the first step. Each has an experiment that was cancelled, and one that waits and is run."""
@@ -90,10 +101,15 @@ def test_a_database_of_an_earlier_version_is_upgraded(script: Path, tmp_path: Pa
     cluster = Cluster(home, load(script, home))
     try:
         names = {row.name: row.id for row in cluster.experiment_table.list().items}
-        assert names.keys() == {"cancelled", "waiting"}
+        assert names.keys() - {"done"} == {"cancelled", "waiting"}
+        link_home(cluster)
         cluster.start(workers=1)
         assert cluster.wait(names["waiting"], "done").verdict_kind
         assert cluster.get(names["cancelled"]).state == "cancelled"
+        if "done" in names:
+            with cluster.database.read() as connection:
+                [contribution] = contributions_of(connection, names["done"])
+            assert contribution.tasks == len(plan(Spec.model_validate(TINY)))
         with cluster.database.read() as connection:
             versions = connection.execute(sa.text("SELECT max(version) FROM valley_version")).scalar()
         assert versions == max(steps())

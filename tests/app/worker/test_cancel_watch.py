@@ -1,4 +1,4 @@
-"""A worker asks whether its task is wanted when there is a reason to, and now and then."""
+"""A worker checks whether its task is wanted when it is notified, and now and then."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from valleyscope.app.storage.database import Database
 from valleyscope.app.storage.experiment_table import ExperimentTable
 from valleyscope.app.storage.migrations import migrate
 from valleyscope.app.worker import cancel_watch as module
-from valleyscope.app.worker.cancel_watch import ASK_SECONDS, CancelWatch
+from valleyscope.app.worker.cancel_watch import CHECK_SECONDS, CancelWatch
 
 
 @pytest.fixture
@@ -24,65 +24,64 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_it_is_curious_when_its_own_experiment_is_told_of(clock: list[float]) -> None:
+def test_a_notification_of_its_own_experiment_makes_a_check_due(clock: list[float]) -> None:
     cancel_watch = CancelWatch(lambda: True)
-    cancel_watch.listen_for("mine")
-    assert not cancel_watch.curious
-    cancel_watch.hear("another")
-    assert not cancel_watch.curious
-    cancel_watch.hear("mine")
-    assert cancel_watch.curious
-    cancel_watch.note_answer()
-    assert not cancel_watch.curious
-    clock[0] += ASK_SECONDS
-    assert cancel_watch.curious
+    cancel_watch.watch("mine")
+    assert not cancel_watch.check_due
+    cancel_watch.on_notify("another")
+    assert not cancel_watch.check_due
+    cancel_watch.on_notify("mine")
+    assert cancel_watch.check_due
+    cancel_watch.start_check()
+    assert not cancel_watch.check_due
+    clock[0] += CHECK_SECONDS
+    assert cancel_watch.check_due
 
 
 @pytest.mark.usefixtures("clock")
-def test_what_is_told_while_it_asks_makes_it_ask_again() -> None:
+def test_a_notification_during_a_check_makes_another_one_due() -> None:
     cancel_watch = CancelWatch(lambda: True)
-    cancel_watch.listen_for("mine")
-    cancel_watch.note_answer()
-    cancel_watch.hear("mine")
-    assert cancel_watch.curious
+    cancel_watch.watch("mine")
+    cancel_watch.start_check()
+    cancel_watch.on_notify("mine")
+    assert cancel_watch.check_due
 
 
 @pytest.mark.usefixtures("clock")
-def test_it_asks_always_where_nobody_tells_and_once_after_it_was_deaf() -> None:
+def test_without_notifications_a_check_is_always_due_and_once_after_they_return() -> None:
     listening = [False]
     cancel_watch = CancelWatch(lambda: listening[0])
-    cancel_watch.listen_for("mine")
-    cancel_watch.note_answer()
-    assert cancel_watch.curious
+    cancel_watch.watch("mine")
+    cancel_watch.start_check()
+    assert cancel_watch.check_due
     listening[0] = True
-    assert not cancel_watch.curious
-    cancel_watch.hear_everything()
-    assert cancel_watch.curious
+    assert not cancel_watch.check_due
+    cancel_watch.on_regained()
+    assert cancel_watch.check_due
 
 
-def test_a_worker_hears_that_its_experiment_is_cancelled() -> None:
+def test_a_worker_is_notified_that_its_experiment_is_cancelled() -> None:
     database = Database(postgres_url())
     with database.exclusive("start"):
         migrate(database)
-    experiment_table, cancel_watch, heard = (
+    experiment_table, cancel_watch, notified = (
         ExperimentTable(database),
-        CancelWatch(lambda: member.lease.listening),
+        CancelWatch(lambda: process.lease.listening),
         threading.Event(),
     )
 
-    def hear(experiment: str) -> None:
-        cancel_watch.hear(experiment)
-        heard.set()
+    def on_notify(experiment: str) -> None:
+        cancel_watch.on_notify(experiment)
+        notified.set()
 
-    member = ProcessEntry(database, "worker", hear=hear)
+    process = ProcessEntry(database, "worker", on_notify=on_notify)
     with database.write() as connection:
         row = experiment_table.add(connection, Spec.model_validate(TINY), key=None, priority=100)
-    assert experiment_table.claim(row.id, row.run, "api") is not None
-    cancel_watch.listen_for(row.id)
-    assert not cancel_watch.curious
+    cancel_watch.watch(row.id)
+    assert not cancel_watch.check_due
     with database.write() as connection:
         experiment_table.cancel(connection, row.id)
-    assert heard.wait(120)
-    assert cancel_watch.curious
-    member.lease.release()
+    assert notified.wait(120)
+    assert cancel_watch.check_due
+    process.lease.release()
     database.close()

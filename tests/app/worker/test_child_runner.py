@@ -1,4 +1,4 @@
-"""The child_runner replaces a child that is stuck, and waits for one that is merely slow."""
+"""The child runner replaces a child that is stuck, and waits for one that is slow."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from valleyscope.app.experiments.plan import Kind, Task
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.experiments.task_results import Result, TrainedMinimum
 from valleyscope.app.tasks.assignment import Assignment
-from valleyscope.app.worker.child_runner import STALL_SECONDS, ChildDied, ChildRunner, Interrupted
+from valleyscope.app.worker.child_runner import STALL_SECONDS, ChildCrashed, ChildRunner, Interrupted
 
 SILENCE = 8.0
-"""After so many seconds without a sign of life a child is replaced here."""
+"""A child that sends no heartbeat for this many seconds is replaced here."""
 
 
 @pytest.fixture
@@ -33,21 +33,21 @@ def assignment(directory: Path, model: dict[str, object], epochs: int) -> Assign
     return Assignment(Task(Kind.TRAIN, "sgd"), spec, directory, None, {})
 
 
-def test_a_child_that_is_stopped_counts_as_dead_and_the_next_one_goes_on(
+def test_a_stopped_child_counts_as_crashed_and_the_next_one_continues(
     child_runner: ChildRunner, tmp_path: Path
 ) -> None:
     work = assignment(tmp_path, {"name": "mlp"}, 3)
     child_runner.warm_up()
     [child] = child_runner.processes
     psutil.Process(child).suspend()
-    with pytest.raises(ChildDied):
+    with pytest.raises(ChildCrashed):
         child_runner.run(work, lambda _: None, lambda: None)
     assert isinstance(run_patiently(child_runner, work), TrainedMinimum)
     assert child_runner.processes != [child]
 
 
 def run_patiently(child_runner: ChildRunner, work: Assignment) -> Result:
-    """With a new child, which a busy machine may need longer to start than the silence that is looked at here."""
+    """With a new child, which may take longer to start on a busy machine than the silence that is tested here."""
     child_runner._stall_seconds = STALL_SECONDS
     try:
         return child_runner.run(work, lambda _: None, lambda: None)
@@ -55,16 +55,16 @@ def run_patiently(child_runner: ChildRunner, work: Assignment) -> Result:
         child_runner._stall_seconds = SILENCE
 
 
-def test_a_task_without_any_news_is_waited_for(child_runner: ChildRunner, tmp_path: Path) -> None:
+def test_a_task_without_progress_messages_is_waited_for(child_runner: ChildRunner, tmp_path: Path) -> None:
     """One step takes longer than the time after which a silent child is replaced."""
     run_patiently(child_runner, assignment(tmp_path / "another", {"name": "mlp"}, 1))
     work = assignment(tmp_path, {"name": "tests.app.plugins:slow", "seconds": 600.0}, 1)
-    heard: list[float] = []
+    shares: list[float] = []
     began = time.monotonic()
 
-    def look() -> float | None:
+    def should_stop() -> float | None:
         return 0.0 if time.monotonic() - began > SILENCE + 4.0 else None
 
     with pytest.raises(Interrupted):
-        child_runner.run(work, lambda message: heard.append(message.share), look)
-    assert not heard
+        child_runner.run(work, lambda message: shares.append(message.share), should_stop)
+    assert not shares

@@ -53,14 +53,14 @@ def test_each_claim_is_of_another_gpu_until_none_is_left(database: Database) -> 
         claim.lease.release()
 
 
-def test_a_worker_that_finds_its_gpu_taken_when_it_comes_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_learns_that_its_gpu_was_taken_while_its_lease_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """A session of Postgres may end while its worker lives; who waited for the lease has it first."""
     monkeypatch.setattr(leases, "_RIVAL_SECONDS", 0.5)
     found = Database(postgres_url())
     with found.exclusive("start"):
         migrate(found)
-    told = threading.Event()
-    claim = lease_gpu(found, taken=told.set)
+    notified = threading.Event()
+    claim = lease_gpu(found, on_taken=notified.set)
     key = lock_key("gpu-GPU-aaaa")
     halves = {"high": (key >> 32) & (2**32 - 1), "low": key & (2**32 - 1)}
     rival = found.engine.connect()
@@ -72,7 +72,7 @@ def test_a_worker_that_finds_its_gpu_taken_when_it_comes_back_is_told(monkeypatc
     with found.write() as connection:
         until(lambda: connection.execute(sa.text(f"SELECT count(*) {held}"), halves).scalar() == 2)
         connection.execute(sa.text(f"SELECT pg_terminate_backend(pid) {held} AND granted"), halves)
-    assert told.wait(120)
+    assert notified.wait(120)
     waiting.join(120)
     claim.lease.release()
     rival.invalidate()
