@@ -12,7 +12,7 @@ from valleyscope.app.api.readiness import Readiness
 from valleyscope.app.api.service import Service
 from valleyscope.app.api.submission_limits import SubmissionLimits
 from valleyscope.app.experiments.model_info import ModelInfoCache
-from valleyscope.app.experiments.model_info_cache import DiskCache
+from valleyscope.app.experiments.model_info_cache import FOLDER, DiskCache
 from valleyscope.app.settings import Settings
 from valleyscope.app.storage.checkpoint_table import CheckpointRow
 from valleyscope.app.storage.experiment_table import Unknown
