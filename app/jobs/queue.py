@@ -37,7 +37,7 @@ program; those of a newer one take over what an older one left in the queues, an
 _APPLICATION = "valleyscope"
 _CONTROL_POLL_SECONDS = 0.1
 _IDLE_POLL_SECONDS = 0.2
-_BUSY_POLL_SECONDS = 0.08
+_BUSY_POLL_SECONDS = 0.04
 _POLLS_PER_SECOND = 50.0  # of all workers together: the load on Postgres stays the same for more of them
 _STOP_SECONDS = 5.0
 _ENDED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]

@@ -59,7 +59,7 @@ class Fleet:
             "VALLEY_LOG_LEVEL": "ERROR",
         }
         results = self._folder / RESULTS if self._folder.exists() else prepare(self._folder)
-        command = [sys.executable, "-m", "tests.cluster.light", results, self._task_seconds, count]
+        command = [sys.executable, "-m", "tests.cluster.light_tasks", results, self._task_seconds, count]
         self._processes.append(subprocess.Popen([*map(str, command)], cwd=HOUSE, env=os.environ | settings))
         self.workers += count
         return self.deployment.until(lambda: len(self.deployment.roster()) == self.workers + 1, 600, "no full fleet")
