@@ -1,6 +1,6 @@
 """Many workers at small cost: the real worker loop on the real database, with tasks that sleep and have ready results.
 
-    python -m tests.cluster.light_tasks RESULTS SECONDS COUNT        # settings from the environment, as for `valley worker`
+    python -m tests.cluster.light_tasks RESULTS SECONDS COUNT    # settings from the environment, as for `valley worker`
 
 All are forked from one process that has loaded the libraries, so fifty of them start in seconds and share their memory.
 """
