@@ -119,10 +119,10 @@ def _columns(records: Iterable[Mapping[str, Grid] | Mapping[str, PathValues]]) -
 
 def _series(
     splits: Mapping[str, Grid] | Mapping[str, PathValues], columns: Iterable[str], length: int
-) -> list[list[float | None]]:
+) -> list[Sequence[float | None]]:
     """The values of each column in order; a split that was not evaluated is empty."""
     pairs = [column.rpartition("_") for column in columns]
-    empty: list[float | None] = [None] * length
+    empty = [None] * length
     return [splits[split][value].ravel().tolist() if split in splits else empty for split, _, value in pairs]
 
 
