@@ -13,7 +13,6 @@ class ApiError extends Error {
     this.name = 'ApiError';
     this.status = status;
     this.code = problem.code ?? 'unknown';
-    this.problem = problem;
     /** @type {Record<string, string>} */
     this.fields = Object.fromEntries((problem.errors ?? []).map((error) => [error.path, error.message]));
   }
@@ -108,10 +107,9 @@ export const api = {
   /** The bytes of a file, also where the server wants a key. */
   blob: (path, options) => send('GET', path, { accept: '*/*', ...options }).then((response) => response.blob()),
   /**
-   * Follows an experiment, resuming after lost connections.
+   * Follows the events of an experiment, resuming after lost connections; without `follow`, those there are.
    * @param {string} id
-   * @param {{after?: number, follow?: boolean, onEvent: (event: {id: number, kind: string, data: any}) => void,
-   *          onState?: (state: 'live' | 'lost' | 'ended') => void}} options
+   * @param {{follow: boolean, onEvent: (event: {id: number, kind: string, data: any}) => void}} options
    * @returns {() => void} close
    */
   events: (id, options) => followEvents(send, id, options),

@@ -22,7 +22,6 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-const SVG = 'http://www.w3.org/2000/svg';
 const SHAPES = {
   check: 'M3 8.5 6.5 12 13 4.5',
   arc: 'M2 12C4 3 12 3 14 12',
@@ -44,14 +43,18 @@ const SHAPES = {
 
 /** An icon, hidden from screen readers: put a text beside it. */
 export function icon(name) {
-  const drawing = document.createElementNS(SVG, 'svg');
-  for (const [key, value] of Object.entries({ viewBox: '0 0 16 16', width: 16, height: 16, 'aria-hidden': 'true', class: 'icon' })) {
-    drawing.setAttribute(key, value);
-  }
-  const path = document.createElementNS(SVG, 'path');
-  path.setAttribute('d', SHAPES[name]);
-  drawing.append(path);
-  return drawing;
+  return drawing({ viewBox: '0 0 16 16', width: 16, height: 16, class: 'icon' }, { d: SHAPES[name] });
+}
+
+/** An SVG of one path, hidden from screen readers. */
+export function drawing(frame, path) {
+  const [outer, inner] = [['svg', { 'aria-hidden': 'true', ...frame }], ['path', path]].map(([tag, attributes]) => {
+    const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    return made;
+  });
+  outer.append(inner);
+  return outer;
 }
 
 /** A name with a dot in its colour. */

@@ -4,13 +4,11 @@ const TIMEOUT = 45_000; // the server sends something every 15 s
 const RETRY_DELAY = 1000;
 
 /** Follow the events of an experiment; see `api.events`. */
-export function followEvents(send, id, { after = 0, follow = true, onEvent, onState = () => {} }) {
+export function followEvents(send, id, { follow, onEvent }) {
   const closing = new AbortController();
+  let after = 0;
   run(closing.signal).catch((error) => {
-    if (!closing.signal.aborted) {
-      onState('ended');
-      if (error.status !== 404) throw error;
-    }
+    if (!closing.signal.aborted && error.status !== 404) throw error;
   });
   return () => closing.abort();
 
@@ -18,10 +16,8 @@ export function followEvents(send, id, { after = 0, follow = true, onEvent, onSt
     while (!signal.aborted) {
       const again = await listen(signal);
       if (!again || !follow) break;
-      onState('lost');
       await pause(RETRY_DELAY, signal);
     }
-    if (!signal.aborted) onState('ended');
   }
 
   /** Reads one connection; resolves to true if more events may follow. */
@@ -34,7 +30,6 @@ export function followEvents(send, id, { after = 0, follow = true, onEvent, onSt
       const path = `/api/experiments/${encodeURIComponent(id)}/events?after=${after}${follow ? '' : '&follow=false'}`;
       const response = await send('GET', path, { accept: 'text/event-stream', signal: connection.signal });
       if (response.status === 204) return false;
-      onState('live');
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       for (let rest = ''; ;) {
         const { done, value } = await reader.read();

@@ -9,13 +9,14 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
-from valleyscope.landscape.storage.records import Floats, Grid, PathValues
+from valleyscope.landscape.storage.records import Grid, PathValues
 
 Row = Sequence[Any]
 
@@ -53,13 +54,11 @@ def _surface(landscape: Landscape) -> Iterator[Row]:
     columns = _columns(plane.splits for plane in landscape.planes.values())
     yield ["plane", "x", "y", "done", *columns]
     for plane in landscape.planes.values():
-        series = _series(plane.splits, columns)
-        flat = [None if values is None else values.ravel().tolist() for values in series]
+        series = _series(plane.splits, columns, plane.done.size)
         x, y, done = plane.x.tolist(), plane.y.tolist(), plane.done.ravel().tolist()
         for index, known in enumerate(done):
             row, column = divmod(index, len(x))
-            values = [None if cells is None else cells[index] for cells in flat]
-            yield [plane.name, x[column], y[row], int(known), *values]
+            yield [plane.name, x[column], y[row], int(known), *(cells[index] for cells in series)]
 
 
 def _points(landscape: Landscape) -> Iterator[Row]:
@@ -82,10 +81,9 @@ def _paths(landscape: Landscape) -> Iterator[Row]:
     columns = _columns(path.splits for path in paths)
     yield ["path", "kind", "start", "end", "t", "arc", *columns]
     for path in paths:
-        series = [None if values is None else values.tolist() for values in _series(path.splits, columns)]
+        series = _series(path.splits, columns, len(path.t))
         for index, (t, arc) in enumerate(zip(path.t.tolist(), path.arc.tolist(), strict=True)):
-            values = [None if cells is None else cells[index] for cells in series]
-            yield [path.name, path.kind, path.start, path.end, t, arc, *values]
+            yield [path.name, path.kind, path.start, path.end, t, arc, *(cells[index] for cells in series)]
 
 
 def _minima(landscape: Landscape) -> Iterator[Row]:
@@ -111,14 +109,7 @@ def _layers(landscape: Landscape) -> Iterator[Row]:
     yield ["minimum", "layer", "groups", "zero_groups", "parameters", "zero_parameters"]
     for minimum in landscape.minima.values():
         for layer in minimum.layers:
-            yield [
-                minimum.name,
-                layer.name,
-                layer.groups,
-                layer.zero_groups,
-                layer.parameters,
-                layer.zero_parameters,
-            ]
+            yield [minimum.name, *astuple(layer)]
 
 
 def _columns(records: Iterable[Mapping[str, Grid] | Mapping[str, PathValues]]) -> list[str]:
@@ -126,11 +117,13 @@ def _columns(records: Iterable[Mapping[str, Grid] | Mapping[str, PathValues]]) -
     return [f"{split}_{quantity}" for split in splits for quantity in ("loss", "error")]
 
 
-def _series(splits: Mapping[str, Grid] | Mapping[str, PathValues], columns: Iterable[str]) -> list[Floats | None]:
-    there = {
-        f"{split}_{quantity}": values[quantity] for split, values in splits.items() for quantity in ("loss", "error")
-    }
-    return [there.get(column) for column in columns]
+def _series(
+    splits: Mapping[str, Grid] | Mapping[str, PathValues], columns: Iterable[str], length: int
+) -> list[Sequence[float | None]]:
+    """The values of each column in order; a split that was not evaluated is empty."""
+    pairs = [column.rpartition("_") for column in columns]
+    empty = [None] * length
+    return [splits[split][value].ravel().tolist() if split in splits else empty for split, _, value in pairs]
 
 
 def _encoded(rows: Iterable[Row]) -> bytes:

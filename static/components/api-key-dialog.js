@@ -1,11 +1,12 @@
 import { element, uniqueId } from '../elements.js';
+import { closed } from './confirm-dialog.js';
 
 /**
  * Asks for the API key.
  * @param {boolean} wrong whether the server rejected the last key
  * @returns {Promise<string>}
  */
-export function askForKey(wrong) {
+export async function askForKey(wrong) {
   const field = uniqueId('key');
   const input = element('input', {
     id: field, type: 'password', required: true, autocomplete: 'current-password', spellcheck: false,
@@ -21,12 +22,6 @@ export function askForKey(wrong) {
       input,
       element('div.actions', {}, element('button.primary', { type: 'submit' }, 'Continue'))));
   dialog.addEventListener('cancel', (event) => event.preventDefault());
-  document.body.append(dialog);
-  dialog.showModal();
-  return new Promise((resolve) => {
-    dialog.addEventListener('close', () => {
-      dialog.remove();
-      resolve(input.value.trim());
-    });
-  });
+  await closed(dialog);
+  return input.value.trim();
 }

@@ -5,7 +5,7 @@ import { element, uniqueId } from '../elements.js';
  * @param {{title: string, text: string, action: string}} question
  * @returns {Promise<boolean>}
  */
-export function confirmDialog({ title, text, action }) {
+export async function confirmDialog({ title, text, action }) {
   const id = uniqueId('confirm');
   const dialog = element('dialog', { 'aria-labelledby': id, 'aria-describedby': `${id}-text` },
     element('form', { method: 'dialog' },
@@ -14,12 +14,14 @@ export function confirmDialog({ title, text, action }) {
       element('div.actions', {},
         element('button', { value: 'no', autofocus: true }, 'Keep it'),
         element('button.danger', { value: 'yes' }, action))));
+  await closed(dialog);
+  return dialog.returnValue === 'yes';
+}
+
+/** Shows a dialog until it is closed. */
+export async function closed(dialog) {
   document.body.append(dialog);
   dialog.showModal();
-  return new Promise((resolve) => {
-    dialog.addEventListener('close', () => {
-      dialog.remove();
-      resolve(dialog.returnValue === 'yes');
-    });
-  });
+  await new Promise((resolve) => { dialog.addEventListener('close', resolve); });
+  dialog.remove();
 }

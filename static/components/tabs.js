@@ -2,22 +2,21 @@ import { element, uniqueId } from '../elements.js';
 
 /**
  * Tabs with arrow keys.
- * @param {{label: string, panels: {name: string, title: string, content: Node}[], chosen?: string,
- *          onchange?: (name: string) => void}} options
- * @returns {{node: HTMLElement, choose: (name: string) => void}}
+ * @param {string} label
+ * @param {{name: string, title: string, content: Node}[]} panels
  */
-export function tabs({ label, panels, chosen = panels[0].name, onchange = () => {} }) {
+export function tabs(label, panels) {
   const id = uniqueId('tabs');
   const buttons = panels.map(({ name, title }) => element('button.tab', {
     type: 'button', role: 'tab', id: `${id}-${name}`, 'aria-controls': `${id}-${name}-panel`,
-    onclick: () => { choose(name); onchange(name); },
+    onclick: () => choose(name),
   }, title));
   const bodies = panels.map(({ name, content }) => element('div', {
     role: 'tabpanel', id: `${id}-${name}-panel`, 'aria-labelledby': `${id}-${name}`,
   }, content));
   const list = element('div.tabs', { role: 'tablist', 'aria-label': label, onkeydown: move }, buttons);
-  choose(chosen);
-  return { node: element('div', {}, list, bodies), choose };
+  choose(panels[0].name);
+  return element('div', {}, list, bodies);
 
   function choose(wanted) {
     panels.forEach(({ name }, index) => {

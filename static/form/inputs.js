@@ -2,6 +2,9 @@
 
 import { element } from '../elements.js';
 
+const YES_NO = { read: (text) => text === 'yes', write: (value) => (value ? 'yes' : 'no') };
+const missing = (value) => value === undefined || value === null;
+
 /**
  * @typedef {{node: HTMLElement, inputs: HTMLElement[], read: () => unknown, write: (value: unknown) => void,
  *            showDefault: (value: unknown) => void}} Control
@@ -13,10 +16,10 @@ import { element } from '../elements.js';
  * @returns {Control}
  */
 export function control(field, options) {
-  if (options.choices) return field.kind === 'tuple' ? tuple(field.length, options) : namePicker(options);
+  if (options.choices) return field.kind === 'tuple' ? tuple(field.length, options) : picker(options);
   switch (field.kind) {
-    case 'choice': return choice(field.choices, options);
-    case 'boolean': return choice(['yes', 'no'], options, { read: (text) => text === 'yes', write: (value) => (value ? 'yes' : 'no') });
+    case 'choice': return picker({ ...options, choices: () => field.choices.map((name) => [name, name]) });
+    case 'boolean': return picker({ ...options, choices: () => [['yes', 'yes'], ['no', 'no']] }, YES_NO);
     case 'integer':
     case 'number': return textInput(options, { read: numberOf, write: String, mode: field.kind === 'integer' ? 'numeric' : 'decimal' });
     case 'list': return field.items.enum ? checkboxes(field.items.enum, options) : textInput(options, listText(field.items.type));
@@ -45,46 +48,34 @@ function textInput({ id, onchange }, { read, write, mode }) {
     node: input,
     inputs: [input],
     read: () => (input.value.trim() === '' ? undefined : read(input.value.trim())),
-    write: (value) => { input.value = value === undefined || value === null ? '' : write(value); },
-    showDefault: (value) => { input.placeholder = value === undefined || value === null ? '' : write(value); },
+    write: (value) => { input.value = missing(value) ? '' : write(value); },
+    showDefault: (value) => { input.placeholder = missing(value) ? '' : write(value); },
   };
 }
 
-function choice(choices, { id, onchange }, { read = (text) => text, write = (value) => value } = {}) {
-  const defaultValue = element('option', { value: '' }, 'default');
-  const input = element('select', { id, onchange }, defaultValue, choices.map((name) => element('option', { value: name }, name)));
+/** A choice of known values. An unknown one stays; the server rejects it. */
+function picker({ id, choices, onchange }, { read = (text) => text, write = (value) => value } = {}) {
+  const defaultValue = element('option', { value: '' });
+  const input = element('select', { id, onchange });
   return {
     node: input,
     inputs: [input],
     read: () => (input.value === '' ? undefined : read(input.value)),
-    write: (value) => { input.value = value === undefined || value === null ? '' : write(value); },
-    showDefault: (value) => { defaultValue.textContent = value === undefined || value === null ? 'none' : `${write(value)} (default)`; },
-  };
-}
-
-/** A choice of known names. An unknown name stays; the server rejects it. */
-function namePicker({ id, choices, onchange }) {
-  const defaultValue = element('option', { value: '' });
-  const input = element('select', { id, onchange });
-  const fill = (kept) => {
-    const known = choices();
-    const extra = kept && !known.some(([name]) => name === kept) ? [[kept, kept]] : [];
-    input.replaceChildren(defaultValue, ...[...known, ...extra].map(([value, words]) => element('option', { value }, words)));
-    input.value = kept ?? '';
-  };
-  fill();
-  return {
-    node: input,
-    inputs: [input],
-    read: () => (input.value === '' ? undefined : input.value),
-    write: fill,
-    showDefault: (value) => { defaultValue.textContent = value === undefined || value === null ? 'none' : `${value} (default)`; },
+    write: (value) => {
+      const kept = missing(value) ? '' : write(value);
+      const known = choices();
+      const extra = kept && !known.some(([name]) => name === kept) ? [[kept, kept]] : [];
+      const options = [...known, ...extra].map(([name, words]) => element('option', { value: name }, words));
+      input.replaceChildren(defaultValue, ...options);
+      input.value = kept;
+    },
+    showDefault: (value) => { defaultValue.textContent = missing(value) ? 'none' : `${write(value)} (default)`; },
   };
 }
 
 /** Several names in a row. */
 function tuple(length, { id, label, choices, onchange }) {
-  const parts = Array.from({ length }, (_, index) => namePicker({ id: index ? `${id}-${index}` : id, choices, onchange }));
+  const parts = Array.from({ length }, (_, index) => picker({ id: index ? `${id}-${index}` : id, choices, onchange }));
   parts.forEach(({ node }, index) => { node.setAttribute('aria-label', `${label} ${index + 1}`); });
   return {
     node: element('div.row.tuple', {}, parts.map(({ node }) => node)),

@@ -45,6 +45,10 @@ export class LiveExperiment extends EventTarget {
     return ACTIVE.includes(this.experiment?.state);
   }
 
+  get splits() {
+    return this.experiment.spec.splits ?? ['train', 'test'];
+  }
+
   /** Minima in the order of the spec, trained or in training. */
   get runs() {
     return this.experiment.minima.flatMap((name) => this.minima[name] ?? this.inTraining[name] ?? []);
@@ -135,7 +139,7 @@ export class LiveExperiment extends EventTarget {
 
   /** All quantities of a plane; a plane that is not computed yet is skipped. */
   async #loadPlane(name) {
-    const splits = this.experiment.spec.splits ?? ['train', 'test'];
+    const { splits } = this;
     const ask = (split, value) => `/surface?plane=${encodeURIComponent(name)}&split=${split}&value=${value}`;
     try {
       const first = await this.#get(ask(splits[0], 'loss'));

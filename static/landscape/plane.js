@@ -1,8 +1,5 @@
 // A plane of an experiment: its grid, the values computed so far, and the coordinates of named points and paths.
 
-/** The number of values in a row of a surface's `paths`: x and y. */
-const PAIR = 2;
-
 export class Plane {
   /** @param answer the JSON of /surface, for any quantity: all quantities share grid, points and paths */
   constructor(answer) {
@@ -98,10 +95,7 @@ export function decoded({ dtype, bdata }) {
   return dtype === 'u1' ? bytes : new Float64Array(bytes.buffer);
 }
 
+/** Places as the API sends them, x and y in turn. */
 function columnsOf(pairs) {
-  const count = pairs.length / PAIR;
-  return {
-    x: Float64Array.from({ length: count }, (_, n) => pairs[PAIR * n]),
-    y: Float64Array.from({ length: count }, (_, n) => pairs[PAIR * n + 1]),
-  };
+  return { x: pairs.filter((_, n) => n % 2 === 0), y: pairs.filter((_, n) => n % 2 === 1) };
 }

@@ -1,13 +1,7 @@
 /** The state of the experiment view, read from and written to the query string. */
 
 export const SHOWN = {
-  pair: {
-    title: 'train loss and test error',
-    panes: [
-      ['train', 'loss'],
-      ['test', 'error'],
-    ],
-  },
+  pair: { title: 'train loss and test error', panes: [['train', 'loss'], ['test', 'error']] },
   'train-loss': { title: 'train loss', panes: [['train', 'loss']] },
   'test-error': { title: 'test error', panes: [['test', 'error']] },
   'test-loss': { title: 'test loss', panes: [['test', 'loss']] },
@@ -31,13 +25,9 @@ export function readView(query, planes) {
   };
 }
 
-export function zoomText(zoom) {
-  return zoom ? [...zoom.x, ...zoom.y].map(short).join(',') : null;
-}
+export const zoomText = ({ x, y }) => [...x, ...y].map(short).join(',');
 
-export function cameraText(eye) {
-  return eye ? [eye.x, eye.y, eye.z].map(short).join(',') : null;
-}
+export const cameraText = ({ x, y, z }) => [x, y, z].map(short).join(',');
 
 /** The range of flat axes after a zoom by hand, or null for an event of another kind. */
 export function zoomedTo(event, { xaxis, yaxis }) {

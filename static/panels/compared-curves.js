@@ -1,6 +1,7 @@
 /** Profiles and training of several experiments overlaid, one colour per experiment. */
 
-import { element } from '../elements.js';
+import { colouredName, element } from '../elements.js';
+import { SHOWN } from '../landscape/view-state.js';
 import { Plot } from '../plots/plot.js';
 import { pathLabel, profileFigure } from '../plots/profile.js';
 import { quantityTitle } from '../plots/theme.js';
@@ -15,16 +16,12 @@ export class ComparedCurvesPanel {
   constructor(members, { urlState, theme }) {
     this.#members = members;
     this.#context = { urlState, theme };
-    const between = choice({
+    this.path = choice({
       label: 'path',
       options: this.#paths().map((name) => [name, name]),
       onchange: (path) => urlState.push({ path }),
     });
-    this.path = between;
-    this.log = toggle({
-      label: 'log loss',
-      onchange: (on) => urlState.push({ plog: on ? '1' : null }),
-    });
+    this.log = toggle({ label: 'log loss', onchange: (on) => urlState.push({ plog: on ? '1' : null }) });
     const minima = [...new Set(members.flatMap(({ live }) => live.experiment.minima))];
     this.minimum = choice({
       label: 'minimum',
@@ -32,10 +29,7 @@ export class ComparedCurvesPanel {
       onchange: (minimum) => urlState.push({ minimum }),
     });
     this.first = minima.includes('altsdp') ? 'altsdp' : minima[0];
-    this.profiles = [
-      ['train', 'loss'],
-      ['test', 'error'],
-    ].map(([split, value]) => ({
+    this.profiles = SHOWN.pair.panes.map(([split, value]) => ({
       split,
       value,
       plot: new Plot({
@@ -49,14 +43,10 @@ export class ComparedCurvesPanel {
       label: 'training of all experiments',
       table: () => trainingTable(this.#runs()),
     });
-    const legend = () =>
-      element('div.legend', {},
-        members.map(({ label, color }) =>
-          element('span.named', {}, element('i.dot', { style: `background:${color}` }), label),
-        ));
+    const legend = () => element('div.legend', {}, members.map(({ label, color }) => colouredName(color, label)));
     this.node = element('div.overlays', {},
       element('section.panel', {},
-        element('div.toolbar', {}, element('h2', {}, 'Along a path'), between.node, this.log.node, legend()),
+        element('div.toolbar', {}, element('h2', {}, 'Along a path'), this.path.node, this.log.node, legend()),
         element('div.pictures', {}, this.profiles.map(({ plot }) => plot.node))),
       element('section.panel', {},
         element('div.toolbar', {}, element('h2', {}, 'Training'), this.minimum.node, legend(), this.training.button),
@@ -64,7 +54,6 @@ export class ComparedCurvesPanel {
   }
 
   update(view) {
-    this.view = view;
     const query = this.#context.urlState.get();
     const paths = this.#paths();
     this.chosen = paths.includes(query.path) ? query.path : paths[0];
@@ -87,30 +76,22 @@ export class ComparedCurvesPanel {
 
   /** Names of all paths, lines first: the line decides between one basin and two. */
   #paths() {
-    const names = this.#members.flatMap(({ live }) => [
-      ...Object.keys(live.lines),
-      ...Object.keys(live.curves),
-    ]);
-    return [...new Set(names)];
+    return [...new Set(this.#members.flatMap(({ live }) => Object.keys({ ...live.lines, ...live.curves })))];
   }
 
   #entries() {
     return this.#members.flatMap(({ live, label, color }) => {
       const path = live.lines[this.chosen] ?? live.curves[this.chosen];
-      return path
-        ? {
-            path,
-            label: `${label}, ${pathLabel(path)}`,
-            line: { color, width: 2.2, dash: path.kind === 'line' ? 'dash' : 'solid' },
-          }
-        : [];
+      if (!path) return [];
+      const line = { color, width: 2.2, dash: path.kind === 'line' ? 'dash' : 'solid' };
+      return { path, label: `${label}, ${pathLabel(path)}`, line };
     });
   }
 
   #runs() {
     return this.#members.flatMap(({ live, label, color }) => {
       const run = live.runs.find(({ name }) => name === this.run);
-      return run ? { name: run.name, label, epochs: run.epochs, color } : [];
+      return run ? { label, epochs: run.epochs, color } : [];
     });
   }
 }

@@ -7,7 +7,7 @@ import { Plot } from '../plots/plot.js';
 import { sparsityFigure } from '../plots/sparsity.js';
 import { QUANTITIES, trainingFigure } from '../plots/training.js';
 import { toggle } from './toolbar-controls.js';
-import { layersTable, trainingTable } from './tables.js';
+import { METRICS, layersTable, metricsOf, trainingTable } from './tables.js';
 
 export class MinimaPanel {
   #live;
@@ -25,8 +25,6 @@ export class MinimaPanel {
     const sharpness = this.#live.verdict?.sharpness ?? {};
     const runs = this.#live.runs;
     const hasSharpness = Object.keys(sharpness).length > 0;
-    const titles = ['train loss', 'test loss', 'test accuracy', 'sparsity', 'zero groups'];
-    if (hasSharpness) titles.push('sharpness');
     this.words.textContent = [
       'Losses in nats, after the last epoch.',
       'Sparsity: parameters that are exactly zero; zero groups: whole filters, rows or kernels with their bias.',
@@ -36,22 +34,15 @@ export class MinimaPanel {
       dataTable({
         caption: 'minima',
         text: ['minimum', 'optimiser'],
-        numbers: titles,
+        numbers: hasSharpness ? [...METRICS, 'sharpness'] : METRICS,
         rows: this.#live.experiment.minima.map((name) => {
           const run = runs.find((found) => found.name === name);
           const final = run?.final ?? {};
-          const cells = [
-            loss(final.train_loss),
-            loss(final.test_loss),
-            percent(final.test_accuracy),
-            percent(final.sparsity),
-            zeroGroups(run),
-          ];
-          if (hasSharpness) cells.push(rise(sharpness[name]));
           return [
             colouredName(this.#colours[name], name),
             run?.optimizer || this.#stage(name, final.epoch),
-            ...cells,
+            ...metricsOf(final, zeroGroups(run)),
+            ...(hasSharpness ? [rise(sharpness[name])] : []),
           ];
         }),
       }),
@@ -74,21 +65,14 @@ export class TrainingPanel {
   constructor(live, { urlState, theme, colours }) {
     this.#live = live;
     this.#context = { theme, colours };
-    this.log = toggle({
-      label: 'log loss',
-      onchange: (on) => urlState.push({ tlog: on ? null : '0' }),
-    });
+    this.log = toggle({ label: 'log loss', onchange: (on) => urlState.push({ tlog: on ? null : '0' }) });
     this.legend = element('div.legend');
     this.plot = new Plot({
       bare: true,
       label: 'loss, accuracy, sparsity, threshold and angle over the epochs',
       table: () => trainingTable(this.runs),
     });
-    this.blank = element(
-      'div.blanks',
-      {},
-      QUANTITIES.map(() => element('div.blank')),
-    );
+    this.blank = element('div.blanks', {}, QUANTITIES.map(() => element('div.blank')));
     this.node = element('section.panel.training', {},
       element('div.toolbar', {}, element('h2', {}, 'Training'), this.log.node, this.legend, this.plot.button),
       this.plot.node,
@@ -96,12 +80,8 @@ export class TrainingPanel {
   }
 
   get runs() {
-    return this.#live.runs.map(({ name, epochs }) => ({
-      name,
-      label: name,
-      epochs,
-      color: this.#context.colours[name],
-    }));
+    const { colours } = this.#context;
+    return this.#live.runs.map(({ name, epochs }) => ({ label: name, epochs, color: colours[name] }));
   }
 
   update(view) {
@@ -114,7 +94,7 @@ export class TrainingPanel {
     const runs = this.runs.filter(({ epochs }) => epochs.epoch?.length);
     showOrWait(this, runs.length > 0, this.#live.active);
     if (!runs.length) return;
-    this.legend.replaceChildren(...runs.map(({ name, color }) => colouredName(color, name)));
+    this.legend.replaceChildren(...runs.map(({ label, color }) => colouredName(color, label)));
     this.plot.draw(({ room, narrow }) =>
       trainingFigure(runs, { room, log: this.view.trainingLog, mode: this.#context.theme.mode, narrow }),
     );

@@ -22,10 +22,7 @@ export class ProfilesPanel {
   constructor(live, { urlState, theme, cursor, tooltip, colours, announce }) {
     this.#live = live;
     this.#context = { urlState, theme, cursor, tooltip, colours, announce };
-    this.log = toggle({
-      label: 'log loss',
-      onchange: (on) => urlState.push({ plog: on ? '1' : null }),
-    });
+    this.log = toggle({ label: 'log loss', onchange: (on) => urlState.push({ plog: on ? '1' : null }) });
     this.legend = element('div.legend', { role: 'group', 'aria-label': 'Paths shown' });
     this.pictures = element('div.pictures');
     this.summary = element('div.summary');
@@ -53,10 +50,7 @@ export class ProfilesPanel {
 
   draw() {
     const { entries } = this;
-    if (!entries.length) {
-      this.#wait();
-      return;
-    }
+    if (!entries.length) return this.#wait();
     this.node.hidden = false;
     if (!this.#panes.length) this.#arrange();
     this.#drawLegend(entries);
@@ -100,26 +94,20 @@ export class ProfilesPanel {
         element('figure.plate', {}, element('div.plot-head', {}, quantityTitle(split, value)), element('div.blank')),
       ),
     );
-    this.summary.replaceChildren(
-      element('p.soft', {}, 'Lines and curves appear when their minima are trained.'),
-    );
+    this.summary.replaceChildren(element('p.soft', {}, 'Lines and curves appear when their minima are trained.'));
   }
 
   get #quantities() {
-    const splits = this.#live.experiment.spec.splits ?? ['train', 'test'];
-    return [
-      ['train', 'loss'],
-      [splits.includes('test') ? 'test' : 'train', 'error'],
-    ];
+    const errorSplit = this.#live.splits.includes('test') ? 'test' : 'train';
+    return [['train', 'loss'], [errorSplit, 'error']];
   }
 
   #arrange() {
     this.#panes = this.#quantities.map(([split, value]) => {
-      const table = () => profileTable(this.shown, split, value);
       const plot = new Plot({
         label: `${split} ${value} along the paths. Arrow keys move along t.`,
         caption: quantityTitle(split, value),
-        table,
+        table: () => profileTable(this.shown, split, value),
       });
       this.#bind(plot);
       return { plot, split, value };
@@ -159,11 +147,11 @@ export class ProfilesPanel {
   }
 
   #content(t) {
-    const rows = this.shown.flatMap(({ path, label, line }) => {
+    const rows = this.shown.map(({ path, label, line }) => {
       const values = this.#panes
         .filter(({ split, value }) => path[value][split])
         .map(({ split, value }) => valueText(value, valueAt(path[value][split], path.t, t)));
-      return [[label, values.join('   '), line.color]];
+      return [label, values.join('   '), line.color];
     });
     return {
       title: `t ${t.toFixed(2)}: ${this.#panes.map(({ split, value }) => `${split} ${value}`).join(', ')}`,
@@ -182,11 +170,11 @@ export class ProfilesPanel {
     if (key !== this.key) {
       this.key = key;
       this.legend.replaceChildren(
-        ...entries.map(({ path, label, line }) => {
-          return element('button.plain', { type: 'button', 'data-path': path.name, onclick: () => flip(path.name) },
+        ...entries.map(({ path: { name }, label, line }) =>
+          element('button.plain', { type: 'button', 'data-path': name, onclick: () => flip(name) },
             legendLine(line),
-            label);
-        }),
+            label),
+        ),
       );
     }
     for (const button of this.legend.children)

@@ -27,7 +27,7 @@ export class ProvenancePanel {
       { name: 'files', title: 'Files', content: this.files },
     ];
     this.node = element('section.panel.provenance', { 'aria-label': 'Provenance' },
-      tabs({ label: 'Provenance', panels }).node);
+      tabs('Provenance', panels));
     const { spec } = live.experiment;
     this.spec.show(JSON.stringify(spec, null, 2));
     this.curl.show(curl(spec));
@@ -51,7 +51,7 @@ export class ProvenancePanel {
       seeds: experiment.minima.map((name) => `${name} ${seedsOf(name, spec, provenance)}`).join(', '),
       versions: listed(provenance.versions) || later,
       'BatchNorm mode': batchNorm(provenance.batch_norm ?? spec.batch_norm ?? 'population'),
-      'evaluated on': `${spec.samples ? `the first ${spec.samples.toLocaleString('en')} samples` : 'all samples'} of ${(spec.splits ?? ['train', 'test']).join(' and ')}`,
+      'evaluated on': `${spec.samples ? `the first ${spec.samples.toLocaleString('en')} samples` : 'all samples'} of ${this.#live.splits.join(' and ')}`,
     };
     this.facts.replaceChildren(
       ...Object.entries(facts).map(([term, value]) =>

@@ -1,6 +1,6 @@
 /** The caption of a surface, in the words of the report. */
 
-import { TRAJECTORY } from '../plots/contour.js';
+import { curvesOf } from '../plots/contour.js';
 import { belongs, shownPoints } from '../plots/labels.js';
 import { significant } from '../plots/numbers.js';
 import { isBend } from '../plots/sampling.js';
@@ -8,13 +8,12 @@ import { isBend } from '../plots/sampling.js';
 const MOST_NAMES = 5;
 
 export function captionOf(plane) {
-  const names = Object.keys(plane.paths);
-  const curves = names.filter((name) => !name.startsWith(TRAJECTORY));
+  const curves = Object.keys(curvesOf(plane));
   const shown = Object.keys(shownPoints(plane));
   const sentences = [spannedBy(plane)];
   if (curves.length) sentences.push(`White: the fitted curve${curves.length > 1 ? 's' : ''} ${listed(curves)}.`);
   if (plane.defining.filter((name) => !isBend(name)).length > 1) sentences.push('Dashed: straight lines.');
-  if (curves.length < names.length) sentences.push('Dotted chains: training, snapshot by snapshot.');
+  if (curves.length < Object.keys(plane.paths).length) sentences.push('Dotted chains: training, snapshot by snapshot.');
   const hollow = shown
     .filter((name) => plane.isProjected(name))
     .map((name) => `${name} (${significant(plane.distances[name])} off the plane)`);

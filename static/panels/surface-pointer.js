@@ -11,64 +11,53 @@ const REACH = 0.04;
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowDown: [0, -1], ArrowUp: [0, 1] };
 
 export class SurfacePointer {
-  #pane;
+  #plot;
+  #plane;
   #context;
   #cell = null;
 
-  constructor(pane, context) {
-    this.#pane = pane;
+  /** @param context {live, colours, cursor, tooltip, announce, relief: whether in 3-D, view: () => what is shown} */
+  constructor(plot, plane, context) {
+    this.#plot = plot;
+    this.#plane = plane;
     this.#context = context;
-  }
-
-  /** Adds listeners to the element, once. */
-  bind() {
-    const { canvas } = this.#pane.plot;
+    const { canvas } = plot;
     canvas.tabIndex = 0;
     canvas.addEventListener('keydown', (event) => this.#key(event));
-    canvas.addEventListener('blur', () => this.#leave());
-    canvas.addEventListener('pointerleave', () => this.#leave());
-    if (this.#flat) {
-      canvas.addEventListener('pointermove', (event) => this.#move(this.#pane.plot.place(event), event));
-      canvas.addEventListener('pointerdown', (event) => this.#move(this.#pane.plot.place(event), event));
-    }
+    for (const kind of ['pointerleave', 'blur']) canvas.addEventListener(kind, () => this.#leave());
+    if (context.relief) return;
+    for (const kind of ['pointermove', 'pointerdown'])
+      canvas.addEventListener(kind, (event) => this.#move(plot.place(event), event));
   }
 
   /** Adds listeners to the plot, each time it is created. */
   listen() {
-    if (this.#flat) return;
-    const { canvas } = this.#pane.plot;
+    if (!this.#context.relief) return;
+    const { canvas } = this.#plot;
     canvas.on('plotly_hover', ({ points: [point], event }) => this.#move(point, event ?? this.#centre()));
     canvas.on('plotly_unhover', () => this.#leave());
   }
 
-  get #flat() {
-    return this.#context.view().form !== '3d';
-  }
-
   /** The marks of this picture: a dot on each path at the cursor's t, and the cell that the keys are at. */
-  marks(plane, view) {
-    const { cursor, live, colours } = this.#context;
+  marks(hidden) {
+    const { cursor, live, colours, relief, view } = this.#context;
+    const plane = this.#plane;
     const places =
       cursor.t === null
         ? []
         : drawnPaths(plane).flatMap((path) => {
             const known = live.paths.find(({ name }) => path.names.includes(name));
-            if (known && view.hidden.has(known.name)) return [];
+            if (known && hidden.has(known.name)) return [];
             const reversed = known?.name === path.names[1];
             return { ...placeAt(path, reversed ? 1 - cursor.t : cursor.t), colour: colours[known?.end] ?? '#7F7F7F' };
           });
     if (this.#cell) places.push({ x: plane.x[this.#cell[0]], y: plane.y[this.#cell[1]], colour: '#ffffff' });
     return places.map(({ x, y, colour }) => {
-      const pixel =
-        view.form === '3d'
-          ? scenePixel(this.#pane.plot, x, y, heightAt(plane, this.#context.viewOf(), x, y))
-          : this.#pane.plot.pixel(x, y);
+      const pixel = relief
+        ? scenePixel(this.#plot, x, y, heightAt(plane, view(), x, y))
+        : this.#plot.pixel(x, y);
       return pixel && { ...pixel, colour };
     });
-  }
-
-  get #plane() {
-    return this.#context.live.planes.get(this.#context.view().plane);
   }
 
   #move(place, where) {
@@ -137,13 +126,13 @@ export class SurfacePointer {
   }
 
   #onScreen({ x, y }) {
-    const pixel = this.#context.view().form === '3d' ? null : this.#pane.plot.pixel(x, y);
-    const box = this.#pane.plot.stage.getBoundingClientRect();
+    const pixel = this.#context.relief ? null : this.#plot.pixel(x, y);
+    const box = this.#plot.stage.getBoundingClientRect();
     return pixel ? { clientX: box.left + pixel.left, clientY: box.top + pixel.top } : this.#centre();
   }
 
   #centre() {
-    const box = this.#pane.plot.stage.getBoundingClientRect();
+    const box = this.#plot.stage.getBoundingClientRect();
     return { clientX: box.left + box.width / 2, clientY: box.top + box.height / 2 };
   }
 

@@ -1,194 +1,207 @@
-/** The surfaces of a plane: one or two plots, contour or 3-D, with their controls. */
+/** The surfaces of a plane with their controls: of one experiment, or of several on one colour scale and one zoom. */
 
 import { element } from '../elements.js';
 import { SHOWN, cameraText, zoomText, zoomedTo } from '../landscape/view-state.js';
 import { contourFigure, surfaceScale } from '../plots/contour.js';
 import { setMarks } from '../plots/cursor.js';
-import { significant } from '../plots/numbers.js';
 import { Plot } from '../plots/plot.js';
 import { surfaceFigure } from '../plots/surface3d.js';
 import { quantityTitle } from '../plots/theme.js';
 import { captionOf } from './surface-caption.js';
-import { choice, clipRange, clipSlider, segmented, toggle } from './toolbar-controls.js';
+import { choice, clipSlider, segmented, toggle } from './toolbar-controls.js';
 import { SurfacePointer } from './surface-pointer.js';
 import { surfaceTable } from './tables.js';
 
 export class SurfacesPanel {
-  #live;
+  #members;
   #context;
+  #compared;
   #panes = [];
 
-  constructor(live, { urlState, theme, cursor, tooltip, colours, announce }) {
-    this.#live = live;
-    this.#context = { urlState, theme, cursor, tooltip, colours, announce };
-    const planes = live.experiment.planes;
+  /** @param members [{live, colours, cursor}]; where there are several, each has a label and a color */
+  constructor(members, { urlState, theme, tooltip, announce }) {
+    this.#members = members;
+    this.#context = { urlState, theme, tooltip, announce };
+    this.#compared = members.length > 1;
+    const planes = sharedPlanes(members);
     this.plane = segmented({
       label: 'plane',
       options: planes.map((name) => [name, name]),
       onchange: (plane) => urlState.push({ plane, zoom: null, clip: null, eclip: null }),
     });
-    const splits = live.experiment.spec.splits ?? ['train', 'test'];
-    const shows = Object.entries(SHOWN).filter(([, { panes }]) => panes.every(([split]) => splits.includes(split)));
+    const shows = Object.entries(SHOWN).filter(([, { panes }]) =>
+      this.#compared ? panes.length === 1 : panes.every(([split]) => members[0].live.splits.includes(split)),
+    );
     this.show = choice({
       label: 'show',
       options: shows.map(([value, { title }]) => [value, title]),
-      onchange: (show) => urlState.push({ show }),
+      onchange: (show) => urlState.push(this.#compared ? { show, clip: null } : { show }),
     });
     this.form = segmented({
       label: 'as',
-      options: [
-        ['contour', 'contour'],
-        ['3d', '3-D'],
-      ],
+      options: [['contour', 'contour'], ['3d', '3-D']],
       onchange: (form) => urlState.push({ form: form === '3d' ? form : null }),
     });
+    this.form.node.hidden = this.#compared;
     this.log = toggle({ label: 'log', onchange: (on) => urlState.push({ log: on ? null : '0' }) });
-    this.clip = clipSlider({
-      label: 'clip',
-      text: (value) => this.#clipText(value),
-      onchange: (value) => urlState.set({ [this.#clipField]: value }),
-    });
-    this.reset = element('button', { type: 'button', hidden: true, onclick: () => urlState.push({ zoom: null, camera: null }) },
+    this.clip = clipSlider((value) =>
+      urlState.set({ [this.#compared || this.#first[1] === 'loss' ? 'clip' : 'eclip']: value }),
+    );
+    this.reset = element('button', { type: 'button', onclick: () => urlState.push({ zoom: null, camera: null }) },
       'whole plane');
     this.pictures = element('div.pictures');
     this.caption = element('p.soft.caption');
-    const tools = element('div.toolbar', {},
-      this.plane.node,
-      this.show.node,
-      this.form.node,
-      this.log.node,
-      this.clip.node,
-      this.reset);
-    this.node = element('section.panel.surfaces', { 'aria-label': 'Surfaces' }, tools, this.pictures, this.caption);
+    const tools = [this.plane, this.show, this.form, this.log, this.clip].map(({ node }) => node);
+    this.node = element('section.panel.surfaces', { 'aria-label': 'Surfaces' },
+      element('div.toolbar', {}, tools, this.reset),
+      this.pictures,
+      this.caption);
     this.node.hidden = !planes.length;
-    cursor.addEventListener('change', () => this.mark());
+    for (const { cursor } of members) cursor.addEventListener('change', () => this.mark());
   }
 
   /** @param view as readView gives it */
   update(view) {
-    this.view = view;
+    const single = { show: view.show === 'pair' ? 'train-loss' : view.show, form: 'contour', errorClip: view.clip };
+    this.view = this.#compared ? { ...view, ...single } : view;
     this.plane.show(view.plane);
-    this.show.show(view.show);
+    this.show.show(this.view.show);
     this.form.show(view.form);
     this.log.show(view.log);
-    this.log.input.disabled = SHOWN[view.show].panes.every(([, value]) => value === 'error');
+    this.log.input.disabled = SHOWN[this.view.show].panes.every(([, value]) => value === 'error');
     this.reset.hidden = !view.zoom && !view.camera;
     this.draw();
   }
 
   draw() {
-    const plane = this.#live.planes.get(this.view.plane);
-    const wanted = SHOWN[this.view.show].panes.filter(([split]) => !plane || plane.has(split, 'loss'));
-    const key = `${this.view.plane} ${this.view.show} ${this.view.form} ${Boolean(plane)}`;
-    if (key !== this.key) this.#arrange(key, wanted, plane);
-    this.clip.node.hidden = !plane;
-    if (!plane) return;
-    this.#showClip(plane);
-    this.caption.textContent = captionOf(plane);
-    for (const pane of this.#panes) this.#drawPane(pane, plane);
+    const { plane, show, form } = this.view;
+    const wanted = this.#members.flatMap((member) =>
+      SHOWN[show].panes
+        .filter(([split]) => this.#compared || member.live.splits.includes(split))
+        .map(([split, value]) => ({ member, split, value, plane: member.live.planes.get(plane) })),
+    );
+    const there = wanted.filter((pane) => pane.plane?.has(pane.split, pane.value));
+    const key = `${plane} ${show} ${form} ${there.map(({ member, value }) => member.live.id + value)}`;
+    if (key !== this.key) this.#arrange(key, wanted, there);
+    this.caption.textContent = this.#caption;
+    this.clip.node.hidden = !there.length;
+    this.#setViews();
+    if (!there.length) return;
+    const { scale, clip } = this.#panes[0].view;
+    this.clip.show(scale, this.#panes.map((pane) => pane.plane.grid(...this.#first)), clip !== null);
+    for (const pane of this.#panes) this.#drawPane(pane);
+  }
+
+  /** What each plot shows, as its figure takes it. */
+  get views() {
+    return this.#panes.map(({ view }) => view);
   }
 
   /** Marks where the paths are at the cursor's t. */
   mark() {
-    const plane = this.#live.planes.get(this.view?.plane);
-    if (!plane) return;
-    for (const pane of this.#panes) setMarks(pane.plot, pane.pointer.marks(plane, this.view));
+    for (const { plot, pointer } of this.#panes) setMarks(plot, pointer.marks(this.view.hidden));
   }
 
   close() {
     this.#panes.forEach(({ plot }) => plot.close());
   }
 
-  #arrange(key, wanted, plane) {
+  /** Split and value of the first plot: the clip is that of its value. */
+  get #first() {
+    return SHOWN[this.view.show].panes[0];
+  }
+
+  get #caption() {
+    if (this.#compared) return 'All plots share one colour scale, one distance scale and one zoom.';
+    const [{ live }] = this.#members;
+    if (this.#panes.length) return captionOf(this.#panes[0].plane);
+    if (!live.active) return 'This plane was not computed.';
+    return 'Hatched: not computed yet. The surface appears when its minima are trained.';
+  }
+
+  #arrange(key, wanted, there) {
     this.key = key;
     this.close();
-    if (!plane) {
-      this.#panes = [];
-      const waiting = wanted.map(([split, value]) =>
-        element('figure.plate', {},
-          element('div.plot-head', {}, element('figcaption', {}, `${split} ${value}`)),
-          element('div.hatched', { role: 'img', 'aria-label': `${split} ${value}: not computed yet` })),
-      );
-      this.pictures.replaceChildren(...waiting);
-      const { active } = this.#live;
-      this.caption.textContent = active
-        ? 'Hatched: not computed yet. The surface appears when its minima are trained.'
-        : 'This plane was not computed.';
-      return;
-    }
-    this.#panes = wanted.map(([split, value]) => this.#pane(split, value));
-    this.pictures.replaceChildren(...this.#panes.map(({ plot }) => plot.node));
+    this.#panes = there.map((pane) => this.#listening(pane));
+    const missing = wanted.filter((pane) => !there.includes(pane)).map((pane) => this.#missing(pane));
+    this.pictures.replaceChildren(...this.#panes.map(({ plot }) => plot.node), ...missing);
   }
 
-  #pane(split, value) {
-    const { announce, cursor, tooltip, colours } = this.#context;
-    const label = `${split} ${value} on the plane ${this.view.plane}, ${this.view.form === '3d' ? 'relief' : 'contour'}. Arrow keys move over the grid.`;
-    const plot = new Plot({
-      label,
-      table: () => surfaceTable(this.#live.planes.get(this.view.plane), split, value),
-    });
-    const pane = { plot, split, value };
-    pane.pointer = new SurfacePointer(pane, {
-      live: this.#live,
-      cursor,
-      tooltip,
-      colours,
-      announce,
-      view: () => this.view,
-      viewOf: () => this.#viewOf(pane),
-    });
-    pane.pointer.bind();
-    plot.onfresh = () => this.#listen(pane);
-    plot.ondraw = () => this.mark();
-    return pane;
+  #missing({ member, split, value }) {
+    if (this.#compared)
+      return element('p.soft', {}, `${member.label} has no ${split} ${value} on the plane ${this.view.plane}.`);
+    return element('figure.plate', {},
+      element('div.plot-head', {}, element('figcaption', {}, `${split} ${value}`)),
+      element('div.hatched', { role: 'img', 'aria-label': `${split} ${value}: not computed yet` }));
   }
 
-  #viewOf({ split, value }) {
-    const { log, clip, errorClip, zoom, camera } = this.view;
-    const { theme, colours } = this.#context;
-    return { split, value, log, clip: value === 'loss' ? clip : errorClip, zoom, camera, mode: theme.mode, colours };
-  }
-
-  #drawPane(pane, plane) {
-    const view = this.#viewOf(pane);
-    pane.plot.caption.textContent = quantityTitle(view.split, view.value, view.log);
+  #listening(pane) {
+    const { member, split, value, plane } = pane;
+    const { urlState, announce, tooltip } = this.#context;
     const relief = this.view.form === '3d';
-    const shape = view.zoom
-      ? (view.zoom.y[1] - view.zoom.y[0]) / (view.zoom.x[1] - view.zoom.x[0])
-      : plane.extent[1] / plane.extent[0];
-    return pane.plot.draw(({ room, narrow }) => {
-      if (!relief) return { ...contourFigure(plane, { ...view, narrow }), shape };
+    const title = `${split} ${value}${this.#compared ? ` of ${member.label}` : ''} on the plane ${plane.name}`;
+    const plot = new Plot({
+      label: `${title}, ${relief ? 'relief' : 'contour'}. Arrow keys move over the grid.`,
+      table: () => surfaceTable(plane, split, value),
+    });
+    const pointer = new SurfacePointer(plot, plane, { ...member, relief, announce, tooltip, view: () => pane.view });
+    plot.onfresh = () => {
+      plot.canvas.on('plotly_relayout', (event) => {
+        const zoom = zoomedTo(event, plot.canvas._fullLayout);
+        if (zoom && !relief) urlState.push({ zoom: zoomText(zoom) });
+        const camera = event['scene.camera'];
+        if (camera) urlState.set({ camera: cameraText(camera.eye) });
+      });
+      plot.canvas.on('plotly_relayouting', () => this.mark());
+      plot.canvas.on('plotly_doubleclick', () => urlState.push({ zoom: null }));
+      pointer.listen();
+    };
+    plot.ondraw = () => this.mark();
+    return Object.assign(pane, { plot, pointer });
+  }
+
+  /** Surfaces of the same quantity share a colour scale. */
+  #setViews() {
+    const planes = [...new Set(this.#panes.map(({ plane }) => plane))];
+    const { log, clip, errorClip, camera } = this.view;
+    const zoom = this.view.zoom ?? frameOf(planes);
+    const scales = {};
+    for (const pane of this.#panes) {
+      const { member, split, value } = pane;
+      const view = { split, value, log, clip: value === 'loss' ? clip : errorClip };
+      scales[value] ??= surfaceScale(planes, view);
+      const { mode } = this.#context.theme;
+      pane.view = { ...view, scale: scales[value], zoom, camera, mode, colours: member.colours };
+    }
+  }
+
+  #drawPane({ plot, plane, member, view }) {
+    const { split, value, log, zoom } = view;
+    const title = quantityTitle(split, value, log);
+    const named = [element('i.dot', { style: `background:${member.color}` }), ` ${member.label}: `];
+    plot.caption.replaceChildren(...(this.#compared ? named : []), title);
+    const shape = (zoom.y[1] - zoom.y[0]) / (zoom.x[1] - zoom.x[0]);
+    plot.draw(({ room, narrow }) => {
+      if (this.view.form !== '3d') return { ...contourFigure(plane, { ...view, narrow }), shape };
       const figure = surfaceFigure(plane, { ...view, narrow });
       figure.layout.height = Math.round(Math.min(600, Math.max(320, 0.72 * room)));
       return figure;
     });
   }
+}
 
-  #listen(pane) {
-    const { urlState } = this.#context;
-    pane.plot.canvas.on('plotly_relayout', (event) => {
-      const zoom = zoomedTo(event, pane.plot.canvas._fullLayout);
-      if (zoom && this.view.form !== '3d') urlState.push({ zoom: zoomText(zoom) });
-      const camera = event['scene.camera'];
-      if (camera) urlState.set({ camera: cameraText(camera.eye) });
-    });
-    pane.plot.canvas.on('plotly_relayouting', () => this.mark());
-    pane.plot.canvas.on('plotly_doubleclick', () => urlState.push({ zoom: null }));
-    pane.pointer.listen();
-  }
+/** The planes that all experiments have; if there are none, those of the first. */
+export function sharedPlanes(members) {
+  const [first, ...others] = members.map(({ live }) => live.experiment.planes);
+  const shared = first.filter((name) => others.every((planes) => planes.includes(name)));
+  return shared.length ? shared : first;
+}
 
-  get #clipField() {
-    return SHOWN[this.view.show].panes[0][1] === 'loss' ? 'clip' : 'eclip';
-  }
-
-  #clipText(value) {
-    return this.#clipField === 'clip' ? `${significant(value)} nats` : `${significant(100 * value)} %`;
-  }
-
-  #showClip(plane) {
-    const [split, value] = SHOWN[this.view.show].panes[0];
-    const scale = surfaceScale(plane, this.#viewOf({ split, value }));
-    const chosen = value === 'loss' ? this.view.clip : this.view.errorClip;
-    this.clip.show(scale.high, clipRange(scale, plane.grid(split, value)), chosen !== null);
-  }
+/** The smallest frame around all planes. */
+function frameOf(planes) {
+  const ends = (axis) => [
+    Math.min(...planes.map((plane) => plane[axis][0])),
+    Math.max(...planes.map((plane) => plane[axis].at(-1))),
+  ];
+  return { x: ends('x'), y: ends('y') };
 }

@@ -8,6 +8,11 @@ import { range } from '../plots/sampling.js';
 
 const MOST = 41;
 
+/** What a table of minima says of each. */
+export const METRICS = ['train loss', 'test loss', 'test accuracy', 'sparsity', 'zero groups'];
+export const metricsOf = (final, zeroGroups = percent(final.zero_groups)) =>
+  [loss(final.train_loss), loss(final.test_loss), percent(final.test_accuracy), percent(final.sparsity), zeroGroups];
+
 /** A surface thinned to at most 41 rows and columns; the CSV file has all values. */
 export function surfaceTable(plane, split, value) {
   const columns = range(plane.columns, Math.ceil(plane.columns / MOST));

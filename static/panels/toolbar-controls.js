@@ -30,8 +30,8 @@ export function toggle({ label, onchange }) {
   return { node: element('label.toggle', {}, input, label), show: (on) => { input.checked = on; }, input };
 }
 
-/** The range of the clip slider: from a little above the scale's lowest value to the highest value of the grids. */
-export function clipRange({ low, high }, ...grids) {
+/** Ends of the clip slider: from a little above the scale's lowest value to the highest value of the grids. */
+function clipEnds({ low, high }, grids) {
   let top = high;
   for (const grid of grids) for (const value of grid) if (Number.isFinite(value) && value > top) top = value;
   const above = low > 0 ? Math.min(2 * low, low + 0.1 * (top - low)) : top / 100;
@@ -40,39 +40,35 @@ export function clipRange({ low, high }, ...grids) {
 }
 
 /**
- * A logarithmic slider with an "auto" button.
- * @param {{label: string, text: (value: number) => string, onchange: (value: number | null) => void}} about
+ * A logarithmic slider for the end of a colour scale, with an "auto" button.
+ * @param {(value: number | null) => void} onchange
  */
-export function clipSlider({ label, text, onchange }) {
+export function clipSlider(onchange) {
   const id = uniqueId('clip');
-  let ends = [0.01, 1];
+  let scale;
+  let ends;
   const value = () => ends[0] * (ends[1] / ends[0]) ** (Number(input.value) / 100);
   const output = element('output', { for: id });
-  const input = element('input', {
-    id,
-    type: 'range',
-    min: '0',
-    max: '100',
-    step: '1',
-    oninput: () => {
-      showValue(value());
-      onchange(Number(value().toPrecision(3)));
-    },
-  });
+  const oninput = () => {
+    showValue(value());
+    onchange(Number(value().toPrecision(3)));
+  };
+  const input = element('input', { id, type: 'range', min: '0', max: '100', step: '1', oninput });
   const automatic = element('button.plain', { type: 'button', onclick: () => onchange(null) }, 'auto');
-  const node = element('div.control.clip', {}, element('label', { for: id }, label), input, output, automatic);
+  const node = element('div.control.clip', {}, element('label', { for: id }, 'clip'), input, output, automatic);
   return { node, show };
 
   function showValue(shown) {
-    output.textContent = text(shown);
-    input.setAttribute('aria-valuetext', text(shown));
+    output.textContent = scale.label(shown) + (scale.quantity === 'loss' ? ' nats' : '');
+    input.setAttribute('aria-valuetext', output.textContent);
   }
 
-  /** @param {number} shown the clip in use; `range` of the slider; `chosen`: false for auto */
-  function show(shown, range, chosen) {
-    ends = range;
-    input.value = String(Math.round((100 * Math.log(shown / ends[0])) / Math.log(ends[1] / ends[0])));
-    showValue(shown);
+  /** Shows the end of a scale; `grids` are its surfaces, `chosen` is false for auto. */
+  function show(used, grids, chosen) {
+    scale = used;
+    ends = clipEnds(scale, grids);
+    input.value = String(Math.round((100 * Math.log(scale.high / ends[0])) / Math.log(ends[1] / ends[0])));
+    showValue(scale.high);
     automatic.disabled = !chosen;
   }
 }

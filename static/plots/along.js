@@ -1,6 +1,6 @@
 /** Paths on a plane: where a path is at t, and which t a place of the plane is nearest to. */
 
-import { TRAJECTORY } from './contour.js';
+import { curvesOf } from './contour.js';
 import { straightLines } from './sampling.js';
 
 /** The curves and lines that are drawn on a plane, as {name, x, y}; names are those of the profile. */
@@ -10,7 +10,7 @@ export function drawnPaths(plane) {
     x,
     y,
   }));
-  const curves = Object.entries(plane.paths).filter(([name]) => !name.startsWith(TRAJECTORY));
+  const curves = Object.entries(curvesOf(plane));
   return [...curves.map(([name, { x, y }]) => ({ names: [name], x, y })), ...lines];
 }
 

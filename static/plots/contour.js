@@ -41,7 +41,7 @@ export function contourFigure(plane, view) {
 
 /** Traces, annotations, images and axes of a contour, on the axes x<suffix> and y<suffix>. */
 export function contourParts(plane, view, suffix = '') {
-  const scale = view.scale ?? surfaceScale(plane, view);
+  const scale = view.scale ?? surfaceScale([plane], view);
   const values = plane.grid(view.split, view.value);
   const where = { xaxis: `x${suffix}`, yaxis: `y${suffix}`, showlegend: false };
   const quiet = view.hover ? {} : { hoverinfo: 'skip' };
@@ -59,17 +59,22 @@ export function contourParts(plane, view, suffix = '') {
   };
 }
 
-/** The colour scale of a plane, wide enough for the lines and curves drawn on it. */
-export function surfaceScale(plane, { split, value, log, clip }) {
-  const values = plane.grid(split, value);
-  return scaleFor(values, value, log, clip ?? null, valuesAlong(plane, values));
+/** The colour scale that planes share, wide enough for the lines and curves drawn on them. */
+export function surfaceScale(planes, { split, value, log, clip }) {
+  const grids = planes.map((plane) => plane.grid(split, value));
+  const all = grids.length > 1 ? Float64Array.from(grids.flatMap((grid) => [...grid])) : grids[0];
+  return scaleFor(all, value, log, clip ?? null, planes.flatMap((plane, index) => valuesAlong(plane, grids[index])));
 }
 
 /** The values of a surface along all lines and curves drawn on it. */
-export function valuesAlong(plane, values) {
-  const curves = Object.entries(plane.paths).filter(([name]) => !name.startsWith(TRAJECTORY));
-  const drawn = [...straightLines(plane), ...curves.map(([, path]) => path)];
+function valuesAlong(plane, values) {
+  const drawn = [...straightLines(plane), ...Object.values(curvesOf(plane))];
   return drawn.flatMap(({ x, y }) => Array.from(x, (across, n) => sample(plane, values, across, y[n])));
+}
+
+/** The curves drawn on a plane, by name; its other paths are trajectories. */
+export function curvesOf({ paths }) {
+  return Object.fromEntries(Object.entries(paths).filter(([name]) => !name.startsWith(TRAJECTORY)));
 }
 
 export function pointColours(plane, colours = {}) {

@@ -10,18 +10,10 @@ export class Tooltip {
   show({ title, rows }, { clientX, clientY }) {
     this.node.replaceChildren(
       element('p', {}, title),
-      element(
-        'dl',
-        {},
-        rows.map(([name, value, colour]) =>
-          element(
-            'div',
-            {},
-            element('dt', {}, colour ? element('i.dot', { style: `background:${colour}` }) : null, name),
-            element('dd', {}, value),
-          ),
-        ),
-      ),
+      element('dl', {}, rows.map(([name, value, colour]) =>
+        element('div', {},
+          element('dt', {}, colour ? element('i.dot', { style: `background:${colour}` }) : null, name),
+          element('dd', {}, value)))),
     );
     this.node.hidden = false;
     const { width, height } = this.node.getBoundingClientRect();

@@ -41,10 +41,7 @@ export function paperFigure(plane, views, entries, { mode, log }) {
     layout.images.push(...parts.images);
   });
   if (!entries.length) return { data, layout };
-  [
-    ['train', 'loss'],
-    ['test', 'error'],
-  ].forEach(([split, value], index) => {
+  [['train', 'loss'], ['test', 'error']].forEach(([split, value], index) => {
     const suffix = String(index + 3);
     const parts = profileParts(entries, { split, value, log, hover: views[0].hover }, suffix);
     place(parts, suffix, domains[index], [0, LOOK.profile / total]);

@@ -13,11 +13,8 @@ export class Plot {
     this.caption = element('figcaption', {}, caption ?? '');
     this.behind = element('div.behind', { hidden: true });
     this.table = table;
-    this.button = element(
-      'button.plain.table-button',
-      { type: 'button', 'aria-expanded': 'false', onclick: () => this.#toggle() },
-      'Table',
-    );
+    const onclick = () => this.#toggle();
+    this.button = element('button.plain.table-button', { type: 'button', 'aria-expanded': 'false', onclick }, 'Table');
     const top = element('div.plot-head', {}, this.caption, table ? this.button : null);
     this.stage = element('div.stage', {}, this.canvas, this.overlay);
     this.node = element('figure.plate', {}, bare ? null : top, this.stage, this.behind);
@@ -49,14 +46,11 @@ export class Plot {
     const { width, height } = sizeOf(room, layout, shape);
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
-    const began = performance.now();
     const size = { width, height, autosize: false };
     await Plotly[fresh ? 'newPlot' : 'react'](this.canvas, data, { ...layout, ...size }, CONFIG);
     if (this.closed) return;
-    this.took = performance.now() - began;
     this.draws += 1;
     this.canvas.dataset.draws = String(this.draws);
-    this.canvas.dataset.took = this.took.toFixed(0);
     this.canvas.dataset.room = String(room);
     this.stage.style.width = `${width}px`;
     if (fresh) this.onfresh?.();

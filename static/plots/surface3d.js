@@ -12,7 +12,7 @@ const LOOK = style.surface3d;
  * Points off the plane are left out: they have a height of their own.
  */
 export function surfaceFigure(plane, view) {
-  const scale = view.scale ?? surfaceScale(plane, view);
+  const scale = view.scale ?? surfaceScale([plane], view);
   const heights = Float32Array.from(plane.grid(view.split, view.value), (value) => scale.encode(value));
   const at = (x, y) => sample(plane, heights, x, y) + liftOf(scale);
   const colours = pointColours(plane, view.colours);
@@ -26,9 +26,8 @@ export function surfaceFigure(plane, view) {
 }
 
 /** The height at which a place of the plane is drawn, for markers that move on the surface. */
-export function heightAt(plane, view, x, y) {
-  const scale = view.scale ?? surfaceScale(plane, view);
-  return scale.encode(sample(plane, plane.grid(view.split, view.value), x, y)) + liftOf(scale);
+export function heightAt(plane, { scale, split, value }, x, y) {
+  return scale.encode(sample(plane, plane.grid(split, value), x, y)) + liftOf(scale);
 }
 
 /** Lines lie a little above the surface, so that they are not hidden by it. */

@@ -5,13 +5,13 @@ import { dataTable } from '../components/data-table.js';
 import { errorPage } from '../components/problem.js';
 import { EXPERIMENTS, coloursOf } from '../colours.js';
 import { colouredName, element } from '../elements.js';
-import { loss, percent } from '../format.js';
 import { Cursor } from '../landscape/path-cursor.js';
 import { LiveExperiment } from '../landscape/live-experiment.js';
 import { differences } from '../landscape/spec-differences.js';
 import { readView } from '../landscape/view-state.js';
-import { ComparedSurfacesPanel, sharedPlanes } from '../panels/compared-surfaces.js';
 import { ComparedCurvesPanel } from '../panels/compared-curves.js';
+import { SurfacesPanel, sharedPlanes } from '../panels/surfaces.js';
+import { METRICS, metricsOf } from '../panels/tables.js';
 import { Tooltip } from '../plots/cursor.js';
 import { barrierText, fromJson } from '../plots/numbers.js';
 
@@ -77,7 +77,7 @@ class CompareView {
       cursor: new Cursor(),
     }));
     const shared = { ...context, tooltip: this.tooltip };
-    this.surfaces = new ComparedSurfacesPanel(this.members, shared);
+    this.surfaces = new SurfacesPanel(this.members, shared);
     this.overlay = new ComparedCurvesPanel(this.members, shared);
     this.verdicts = element('div');
     this.metrics = element('div');
@@ -118,10 +118,11 @@ class CompareView {
   #drawTables() {
     const named = ({ label, color, live }) =>
       element('a', { href: `/experiments/${live.id}` }, colouredName(color, label));
-    const barrier = (values) =>
-      values
-        ? `${barrierText(fromJson(values.barrier))} (${barrierText(fromJson(values.low))} to ${barrierText(fromJson(values.high))})`
-        : '–';
+    const barrier = (values) => {
+      if (!values) return '–';
+      const [found, low, high] = [values.barrier, values.low, values.high].map((value) => barrierText(fromJson(value)));
+      return `${found} (${low} to ${high})`;
+    };
     this.verdicts.replaceChildren(
       dataTable({
         caption: 'verdicts',
@@ -143,17 +144,9 @@ class CompareView {
       dataTable({
         caption: 'minima of all experiments',
         text: ['minimum', 'experiment'],
-        numbers: ['train loss', 'test loss', 'test accuracy', 'sparsity', 'zero groups'],
+        numbers: METRICS,
         rows: this.members.flatMap((member) =>
-          member.live.runs.map(({ name, final }) => [
-            name,
-            named(member),
-            loss(final.train_loss),
-            loss(final.test_loss),
-            percent(final.test_accuracy),
-            percent(final.sparsity),
-            percent(final.zero_groups),
-          ]),
+          member.live.runs.map(({ name, final }) => [name, named(member), ...metricsOf(final)]),
         ),
       }),
     );

@@ -44,7 +44,7 @@ class ExperimentView {
     this.colours = coloursOf(experiment.minima);
     const shared = { ...context, cursor: new Cursor(), tooltip: this.tooltip, colours: this.colours };
     this.verdict = new VerdictPanel(live);
-    this.surfaces = new SurfacesPanel(live, shared);
+    this.surfaces = new SurfacesPanel([{ live, ...shared }], shared);
     this.profiles = new ProfilesPanel(live, shared);
     this.minima = new MinimaPanel(live, shared);
     this.sparsity = new SparsityPanel(live, shared);
@@ -118,16 +118,7 @@ class ExperimentView {
   async picture(format) {
     const plane = this.live.planes.get(this.view.plane);
     const { mode } = this.context.theme;
-    const views = SHOWN[this.view.show].panes.map(([split, value]) => ({
-      split,
-      value,
-      mode,
-      log: this.view.log,
-      clip: value === 'loss' ? this.view.clip : this.view.errorClip,
-      zoom: this.view.zoom,
-      camera: this.view.camera,
-      colours: this.colours,
-    }));
+    const { views } = this.surfaces;
     const figure =
       this.view.form === '3d'
         ? surfacesFigure(plane, views, mode)

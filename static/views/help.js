@@ -30,7 +30,7 @@ export default function mount(root) {
       'Everything here is also offered by the command ', element('code', {}, 'valley'), ' and by the REST API, which ',
       element('a', { href: '/api/openapi.json' }, '/api/openapi.json'), ' describes.'))));
   document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
-  return { update: () => {}, unmount: () => {} };
+  return {};
 }
 
 function panel(id, title, content) {

@@ -54,14 +54,11 @@ export default async function mount(root, { api, urlState, navigate, announce })
 
   page.lastChild.replaceWith(element('form.new', { novalidate: true, onsubmit: (event) => { event.preventDefault(); submit(); } },
     element('div.left', {}, chooser.node, form.node, upload.node,
-      element('section.panel.ways', {}, element('h2', {}, 'Submit without this page'), tabs({
-        label: 'Ways to submit',
-        panels: [
-          { name: 'curl', title: 'curl', content: asCurl.node },
-          { name: 'python', title: 'Python', content: asPython.node },
-          { name: 'spec', title: 'Spec', content: asJson.node },
-        ],
-      }).node)),
+      element('section.panel.ways', {}, element('h2', {}, 'Submit without this page'), tabs('Ways to submit', [
+        { name: 'curl', title: 'curl', content: asCurl.node },
+        { name: 'python', title: 'Python', content: asPython.node },
+        { name: 'spec', title: 'Spec', content: asJson.node },
+      ]))),
     element('div.right', {},
       element('section.panel', {}, element('h2', {}, 'Estimated cost'), cost, forceOption, errorBox, priority.node, button))));
   await start();

@@ -17,7 +17,7 @@ export default function mount(root, { api }) {
   root.append(element('div.page', {}, element('h1', { tabIndex: -1 }, 'Workers and queue'), wrong, workers.node, queue.node));
   const polling = poll(load);
   polling.now();
-  return { update: () => {}, unmount: () => polling.stop() };
+  return { unmount: () => polling.stop() };
 
   async function load() {
     try {
