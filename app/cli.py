@@ -12,9 +12,9 @@ from pathlib import Path
 from rich.console import Console
 
 from valleyscope.app.commands.admin import add_admin_commands
+from valleyscope.app.commands.client import add_server
 from valleyscope.app.commands.remote import add_commands
 from valleyscope.app.commands.run import run_in_terminal
-from valleyscope.app.commands.server_option import add_server
 from valleyscope.app.experiments.experiment_writer import DirectoryLocked
 from valleyscope.app.experiments.recipes import describe_recipe, load_recipe, recipe_names
 from valleyscope.app.experiments.spec import BadSpec, read_spec

@@ -10,8 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from valleyscope.app.commands.client import FINAL, Refused
-from valleyscope.app.commands.server_option import add_server, connect
+from valleyscope.app.commands.client import FINAL, Refused, add_server, connect
 from valleyscope.app.commands.watch import print_outcome, watch
 from valleyscope.app.experiments.recipes import recipe_names
 from valleyscope.app.experiments.spec import read_spec

@@ -7,9 +7,8 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Header, Query, Response
 
-from valleyscope.app.api.dependencies import AppState, State
+from valleyscope.app.api.dependencies import AppState, ExperimentId, JsonBody, State
 from valleyscope.app.api.openapi import LOCATION, links, problems
-from valleyscope.app.api.parameters import ExperimentId, JsonBody
 from valleyscope.app.api.problems import Problem, field_problems, invalid_parameter
 from valleyscope.app.api.schemas import Cost, Experiment, ExperimentPage
 from valleyscope.app.api.serializers import detail, summary
