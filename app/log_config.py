@@ -86,8 +86,7 @@ def start_logging(settings: Settings | Style) -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
-    for name in ("uvicorn", "dbos", "alembic"):
-        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
-    # Their debug logs contain signed headers and session tokens of the store.
-    for name in ("botocore", "aiobotocore", "boto3", "s3fs", "fsspec", "aiohttp", "urllib3", "asyncio"):
+    # The debug logs of these contain signed headers and session tokens of the store.
+    store = ("botocore", "aiobotocore", "boto3", "s3fs", "fsspec", "aiohttp", "urllib3", "asyncio")
+    for name in ("uvicorn", "dbos", "alembic", *store):
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))

@@ -44,8 +44,6 @@ class Unreachable(ValueError):
 
 @dataclass(frozen=True)
 class Event:
-    """An event of an experiment."""
-
     id: int
     kind: str
     data: dict[str, Any]

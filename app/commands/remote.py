@@ -19,7 +19,6 @@ EXIT_FAILED = 1
 
 
 def add_commands(commands: Any) -> None:
-    """Add the commands to the parser of `valley`."""
     submit = _command(commands, "submit", _submit, "submit an experiment to a server")
     submit.add_argument("spec", metavar="SPEC", help="a JSON or YAML file, or the name of a recipe")
     submit.add_argument("--force", action="store_true", help="submit even if the cost exceeds the limit of the server")

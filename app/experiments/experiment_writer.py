@@ -183,9 +183,9 @@ class ExperimentWriter:
         if known.is_file():
             before = parse_spec(json.loads(known.read_text(encoding="utf-8")), source=str(known))
             if before != self.spec:
-                differing = ", ".join(_differences(before, self.spec))
+                fields = (name for name in Spec.model_fields if getattr(before, name) != getattr(self.spec, name))
                 raise BadSpec(
-                    f"{self.directory} holds an experiment with another spec (other {differing}): "
+                    f"{self.directory} holds an experiment with another spec (other {', '.join(fields)}): "
                     "choose another directory, or delete it"
                 )
         else:
@@ -198,10 +198,6 @@ class ExperimentWriter:
 
 def _in_order(found: Mapping[str, T], names: Iterable[str]) -> dict[str, T]:
     return {name: found[name] for name in names if name in found}
-
-
-def _differences(a: Spec, b: Spec) -> list[str]:
-    return [field for field in Spec.model_fields if getattr(a, field) != getattr(b, field)]
 
 
 def _provenance(spec: Spec) -> dict[str, Any]:

@@ -190,7 +190,6 @@ class ExperimentTable:
             append_events(connection, experiment, [("state", state)] if announce else [])
 
     def start_next_run(self, connection: sa.Connection, experiment: str) -> ExperimentRow:
-        """Queue the next run of an experiment."""
         values = {"state": "queued", "stage": "queued", "finished": None, "error": None, "cancel": False}
         row = connection.execute(
             experiments.update()
@@ -206,7 +205,6 @@ class ExperimentTable:
         connection.execute(experiments.update().where(experiments.c.id == experiment).values(deleted=True, key=None))
 
     def report(self, experiment: str, *, progress: float, stage: str, seconds_left: float | None) -> None:
-        """Record the progress of an experiment."""
         values = {"progress": round(progress, 4), "stage": stage, "seconds_left": seconds_left}
         with self._database.write() as connection:
             connection.execute(experiments.update().where(experiments.c.id == experiment).values(values))
@@ -221,7 +219,6 @@ class ExperimentTable:
         error: str | None = None,
         verdict: Mapping[str, Any] | None = None,
     ) -> None:
-        """Record how a run ended."""
         now = time.time()
         values: dict[str, Any] = {
             "state": state,
@@ -275,5 +272,5 @@ def _read_cursor(text: str) -> int:
     except (binascii.Error, ValueError):
         content = b""
     if len(content) != 8 or content[0] >= 0x80:  # larger than the column
-        raise BadCursor(f"after={text!r} is not a valid cursor: pass `next` from the previous page")
+        raise BadCursor("is not a valid cursor: pass `next` from the previous page")
     return int.from_bytes(content)

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE
@@ -46,7 +46,7 @@ class LandscapeCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._opened: OrderedDict[Path, Snapshot] = OrderedDict()
+        self._landscape = lru_cache(_MAX_LANDSCAPES)(_open_landscape)
         self._bodies: OrderedDict[tuple[str, ...], Body] = OrderedDict()
 
     @staticmethod
@@ -61,25 +61,12 @@ class LandscapeCache:
     def open(self, directory: Path) -> Snapshot | None:
         """The current snapshot; raises what Landscape.open raises."""
         tag = self.tag(directory)
-        with self._lock:
-            known = self._opened.get(directory)
-            if known is not None and known.tag == tag:
-                self._opened.move_to_end(directory)
-                return known
-        if tag is None:
-            return None
         # If the writer replaces the file between the two calls, the content is newer than its tag. That is harmless:
         # the old tag never matches the current file again.
         try:
-            snapshot = Snapshot(tag, Landscape.open(directory / LANDSCAPE))
+            return None if tag is None else Snapshot(tag, self._landscape(directory / LANDSCAPE, tag))
         except FileNotFoundError:
             return None
-        with self._lock:
-            self._opened[directory] = snapshot
-            self._opened.move_to_end(directory)
-            while len(self._opened) > _MAX_LANDSCAPES:
-                self._opened.popitem(last=False)
-        return snapshot
 
     def body(self, key: tuple[str, ...], make: Callable[[], bytes]) -> Body:
         """The bytes of a response made from a snapshot; `key` includes the snapshot's tag."""
@@ -95,3 +82,7 @@ class LandscapeCache:
             while total > _MAX_BODY_BYTES and len(self._bodies) > 1:
                 total -= self._bodies.popitem(last=False)[1].size
         return body
+
+
+def _open_landscape(path: Path, tag: str) -> Landscape:  # noqa: ARG001  (the tag is a part of the key of the cache)
+    return Landscape.open(path)

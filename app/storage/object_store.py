@@ -157,7 +157,6 @@ class ObjectStore:
         return content
 
     def write(self, key: str, content: bytes) -> None:
-        """Store a small object."""
         with self._wrap_errors("write"):
             self._check_root()
             if self._local:

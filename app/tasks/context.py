@@ -68,7 +68,6 @@ class TaskContext:
         return self._vectors[name]
 
     def curve(self, name: str) -> Curve:
-        """A fitted curve."""
         if name not in self._curves:
             points = load_file(self.curve_file(name))["points"]
             kind = Bezier if self.spec.all_curves[name].kind == "bezier" else PolyChain

@@ -87,7 +87,6 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        """The verdict as text."""
         return sentence(self)
 
     def to_json(self) -> dict[str, Any]:

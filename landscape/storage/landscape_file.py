@@ -37,7 +37,7 @@ from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, Pla
 
 FORMAT: Final = "valleyscope-landscape"
 VERSION: Final = 1
-_DIGESTS_ATTRIBUTE: Final = "sha256"
+_DIGESTS: Final = "sha256"
 _images: Final = count()
 
 
@@ -93,11 +93,7 @@ class Landscape:
             with _hdf5.open_file(path) as file:
                 _check_format(file, path)
                 landscape = _read(file)
-                written = (
-                    _members.read_json(file, _DIGESTS_ATTRIBUTE)
-                    if _hdf5.has_attribute(file, _DIGESTS_ATTRIBUTE)
-                    else None
-                )
+                written = _members.read_json(file, _DIGESTS) if _hdf5.has_attribute(file, _DIGESTS) else None
             check_landscape(landscape)
             _check_digests(landscape, written)
         except (NotALandscape, DamagedLandscape):
@@ -122,7 +118,7 @@ def _image(landscape: Landscape) -> bytes:
             file.attrs[name] = getattr(landscape, name)
         _members.write_json(file, "spec", landscape.spec)
         _members.write_json(file, "provenance", landscape.provenance)
-        _members.write_json(file, _DIGESTS_ATTRIBUTE, digests(landscape))
+        _members.write_json(file, _DIGESTS, digests(landscape))
         trajectories = file.create_group("trajectory", track_order=True)
         minima = file.create_group("minima", track_order=True)
         for minimum in landscape.minima.values():
@@ -169,7 +165,7 @@ def _check_digests(landscape: Landscape, written: Any) -> None:
     if written is None:
         return
     if not isinstance(written, dict):
-        raise _hdf5.InvalidContent(f"file: attribute {_DIGESTS_ATTRIBUTE!r} is not an object of members and digests")
+        raise _hdf5.InvalidContent(f"file: attribute {_DIGESTS!r} is not an object of members and digests")
     difference = altered(written, digests(landscape))
     if difference is not None:
         raise _hdf5.InvalidContent(difference)

@@ -94,8 +94,7 @@ def list_experiments(
             state=state or status, search=search or None, after=cursor, limit=limit
         )
     except BadCursor as error:
-        message = "is not a valid cursor: pass `next` from the previous page"
-        raise invalid_parameter("query", "cursor", message, cursor) from error
+        raise invalid_parameter("query", "cursor", str(error), cursor) from error
     found = ExperimentPage(items=[summary(row) for row in page.items], next=page.after)
     # As bytes: FastAPI would validate every row again.
     response = Response(found.model_dump_json(), media_type="application/json")

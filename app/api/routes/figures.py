@@ -28,8 +28,6 @@ Quantity = Literal["loss", "accuracy", "sparsity", "zero_groups", "threshold", "
 
 @dataclass(frozen=True)
 class FigureQuery:
-    """The query parameters of a figure."""
-
     kind: Annotated[Kind, Query(description="type of figure")] = "contour"
     plane: PlaneName = None
     split: Split = "train"
