@@ -12,9 +12,10 @@ from pathlib import Path
 from rich.console import Console
 
 from valleyscope.app.commands.admin import add_admin_commands
+from valleyscope.app.commands.client import add_server
+from valleyscope.app.commands.export import export_landscape
 from valleyscope.app.commands.remote import add_commands
 from valleyscope.app.commands.run import run_in_terminal
-from valleyscope.app.commands.server_option import add_server
 from valleyscope.app.experiments.experiment_writer import DirectoryLocked
 from valleyscope.app.experiments.recipes import describe_recipe, load_recipe, recipe_names
 from valleyscope.app.experiments.spec import BadSpec, read_spec
@@ -88,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--out", type=Path, metavar="DIR", help="output directory (default: DIR/export, or ID)")
     export.add_argument("--formats", default="csv,vtk,png,svg", help="which of csv, vtk, png, svg (default: all)")
     add_server(export)
-    export.set_defaults(run=_export)
+    export.set_defaults(run=export_landscape)
 
     imported = commands.add_parser("import", help="convert a file of another tool into a landscape")
     imported.add_argument("file", type=Path, metavar="FILE", help="plane.npz, curve.npz or a surface .h5")
@@ -184,12 +185,6 @@ def _recipes(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG
     for name in recipe_names():
         console.print(f"[bold]{name}[/bold]  {describe_recipe(name)}", highlight=False)
     return 0
-
-
-def _export(options: argparse.Namespace, console: Console) -> int:
-    from valleyscope.app.commands.export import export_landscape
-
-    return export_landscape(options, console)
 
 
 def _import(options: argparse.Namespace, console: Console) -> int:

@@ -10,7 +10,9 @@ import sys
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
+
+from valleyscope.app.settings import Settings
 
 _REPEAT_SECONDS = 10.0
 _MAX_REMEMBERED = 1000
@@ -56,14 +58,6 @@ class RepeatFilter(logging.Filter):
         return True
 
 
-class _LogSettings(Protocol):
-    @property
-    def log_level(self) -> str: ...
-
-    @property
-    def log_format(self) -> str: ...
-
-
 @dataclass(frozen=True)
 class Style:
     """How a process logs; passed to child processes."""
@@ -76,7 +70,7 @@ style: Style | None = None
 """How this process logs; None before `start_logging`."""
 
 
-def start_logging(settings: _LogSettings) -> None:
+def start_logging(settings: Settings | Style) -> None:
     """Send the logs of this process, and Python's warnings, to standard error."""
     global style
     style = Style(settings.log_level, settings.log_format)
@@ -92,8 +86,7 @@ def start_logging(settings: _LogSettings) -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
-    for name in ("uvicorn", "dbos", "alembic"):
-        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
-    # Their debug logs contain signed headers and session tokens of the store.
-    for name in ("botocore", "aiobotocore", "boto3", "s3fs", "fsspec", "aiohttp", "urllib3", "asyncio"):
+    # The debug logs of these contain signed headers and session tokens of the store.
+    store = ("botocore", "aiobotocore", "boto3", "s3fs", "fsspec", "aiohttp", "urllib3", "asyncio")
+    for name in ("uvicorn", "dbos", "alembic", *store):
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))

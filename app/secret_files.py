@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
+from pydantic_settings import PydanticBaseSettingsSource
 
 PREFIX = "VALLEY_"
 SUFFIX = "_FILE"
@@ -60,9 +60,6 @@ def without_settings(environment: Mapping[str, str], names: Iterable[str]) -> di
 
 class SecretFilesSource(PydanticBaseSettingsSource):
     """Gives pydantic the settings that have a file."""
-
-    def __init__(self, settings: type[BaseSettings]) -> None:
-        super().__init__(settings)
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002
         return read_setting_file(field_name), field_name, False

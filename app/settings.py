@@ -9,7 +9,15 @@ from pathlib import Path
 from tomllib import TOMLDecodeError
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -29,7 +37,14 @@ MEBIBYTE = 2**20
 _WILDCARD_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _SECRET_FIELDS = ("api_key", "database", "database_password", "store")
 
-Names = Annotated[tuple[str, ...], NoDecode]
+
+def _split_names(value: Any) -> Any:
+    """`a,b` in the environment, a list in a file."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_names)]
+AbsolutePath = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
 
 
 class BadSettings(ValueError):
@@ -48,8 +63,8 @@ class Settings(BaseSettings):
         env_prefix="VALLEY_", env_ignore_empty=True, extra="forbid", frozen=True, hide_input_in_errors=True
     )
 
-    home: Path = Field(default_factory=default_home, description="folder of everything the service keeps")
-    data: Path | None = Field(None, description="data sets; by default a folder of the user's cache")
+    home: AbsolutePath = Field(default_factory=default_home, description="folder of everything the service keeps")
+    data: AbsolutePath | None = Field(None, description="data sets; by default a folder of the user's cache")
     database_password: SecretStr | None = Field(
         None, description="password for a database whose URL has none; best by VALLEY_DATABASE_PASSWORD_FILE"
     )
@@ -58,7 +73,7 @@ class Settings(BaseSettings):
         min_length=1,
         description="SQLAlchemy URL of jobs and catalogue; by default SQLite under the home",
     )
-    store: str | None = Field(
+    store: Annotated[str, AfterValidator(check_store_url)] | None = Field(
         None, description="URL of the store where hosts share no home, such as s3://bucket/prefix; see several-hosts.md"
     )
     host: str = Field("127.0.0.1", min_length=1, description="address to listen at; beyond loopback a key is required")
@@ -69,7 +84,7 @@ class Settings(BaseSettings):
     allowed_models: Names = Field((), description="package.module:factory models that clients may use")
     allowed_datasets: Names = Field((), description="npz:PATH and package.module:factory data that clients may use")
 
-    heartbeat: Path | None = Field(None, description="file that a worker updates, for `valley health worker`")
+    heartbeat: AbsolutePath | None = Field(None, description="file that a worker updates, for `valley health worker`")
 
     max_gpu_hours: float = Field(24.0, gt=0, description="estimated cost above which a submission must be forced")
     max_epochs: int = Field(2000, ge=1, le=100_000, description="most epochs of a training run or a curve")
@@ -130,22 +145,6 @@ class Settings(BaseSettings):
     def _check_database(cls, url: str, info: ValidationInfo) -> str:
         password: SecretStr | None = info.data.get("database_password")
         return check_database_url(url, None if password is None else password.get_secret_value())
-
-    @field_validator("home", "data", "heartbeat", mode="after")
-    @classmethod
-    def _absolute(cls, path: Path | None) -> Path | None:
-        return None if path is None else path.expanduser().absolute()
-
-    @field_validator("store")
-    @classmethod
-    def _check_store(cls, url: str | None) -> str | None:
-        return None if url is None else check_store_url(url)
-
-    @field_validator("hosts", "allowed_models", "allowed_datasets", mode="before")
-    @classmethod
-    def _split_names(cls, value: Any) -> Any:
-        """`a,b` in the environment, a list in a file."""
-        return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
     @field_validator("api_key")
     @classmethod

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES
 from starlette.responses import Response
 
-from valleyscope.app.api.dependencies import build_state
+from valleyscope.app.api.dependencies import AppState
 from valleyscope.app.api.middleware.head_requests import HeadMiddleware, allowed_methods
 from valleyscope.app.api.middleware.request_log import PREFIX, RequestLog
 from valleyscope.app.api.middleware.security import AccessControl, BodyLimit, SecurityHeaders
@@ -34,7 +34,6 @@ from valleyscope.app.api.routes import (
     operations,
     results,
 )
-from valleyscope.app.api.service import Service
 from valleyscope.app.api.static_files import add_page
 from valleyscope.app.settings import Settings
 from valleyscope.app.storage.db_errors import classify, short_message
@@ -50,8 +49,8 @@ _GZIP_LEVEL = 4
 def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
     """Build the application; the service starts and stops with it."""
     settings.check_exposure()
-    service = Service(settings)
-    app_state = build_state(settings, service)
+    app_state = AppState(settings)
+    service = app_state.service
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -126,12 +125,10 @@ def _handle_errors(app: FastAPI) -> None:
         return problem.response(request.url.path)
 
     @app.exception_handler(Unknown)
-    async def unknown(request: Request, error: Unknown) -> Response:
-        return Problem(404, "unknown", str(error)[:300]).response(request.url.path)
-
     @app.exception_handler(WrongState)
-    async def wrong_state(request: Request, error: WrongState) -> Response:
-        return Problem(409, "wrong-state", str(error)).response(request.url.path)
+    async def refused(request: Request, error: Unknown | WrongState) -> Response:
+        status, code = (404, "unknown") if isinstance(error, Unknown) else (409, "wrong-state")
+        return Problem(status, code, str(error)[:300]).response(request.url.path)
 
     @app.exception_handler(StoreUnavailable)
     async def store_unavailable(request: Request, error: StoreUnavailable) -> Response:

@@ -68,8 +68,9 @@ def cached_response(
     body = app_state.landscape_cache.body(
         (row.id, snapshot.tag, media_type, repr(parameters)), lambda: make(snapshot.landscape)
     )
+    accepts_gzip = "gzip" in request.headers.get("accept-encoding", "")
     headers = {"ETag": _etag(snapshot.tag, parameters, media_type), **_CACHING}
-    if media_type == "application/json" and len(body.plain) >= _MIN_GZIP_BYTES and _accepts_gzip(request):
+    if media_type == "application/json" and len(body.plain) >= _MIN_GZIP_BYTES and accepts_gzip:
         return Response(body.zipped, media_type=media_type, headers={**headers, "Content-Encoding": "gzip"})
     return Response(body.plain, media_type=media_type, headers=headers)
 
@@ -86,7 +87,3 @@ def _etag(tag: str, parameters: tuple[object, ...], media_type: str) -> str:
 def _known_tags(request: Request) -> list[str]:
     given = [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]
     return [tag if tag.startswith("W/") else f"W/{tag}" for tag in given if tag]
-
-
-def _accepts_gzip(request: Request) -> bool:
-    return "gzip" in request.headers.get("accept-encoding", "")

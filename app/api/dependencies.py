@@ -1,64 +1,50 @@
-"""The objects that all routes share, as a FastAPI dependency."""
+"""What routes share: the parts of the service, the id of an experiment, and the check for a JSON body."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
-from fastapi import Depends, Request
+from fastapi import Depends, Path, Request
 
 from valleyscope.app.api.metrics import Metrics
+from valleyscope.app.api.problems import Problem
 from valleyscope.app.api.readiness import Readiness
 from valleyscope.app.api.service import Service
 from valleyscope.app.api.submission_limits import SubmissionLimits
 from valleyscope.app.experiments.model_info import ModelInfoCache
 from valleyscope.app.experiments.model_info_cache import FOLDER, DiskCache
 from valleyscope.app.settings import Settings
-from valleyscope.app.storage.checkpoint_table import CheckpointRow
-from valleyscope.app.storage.experiment_table import Unknown
 from valleyscope.app.storage.landscape_cache import LandscapeCache
 
 
-@dataclass
 class AppState:
-    """The parts of a running service. Event streams end when `closing` is set."""
+    """The parts of a service; building them starts none. Event streams end when `closing` is set."""
 
-    settings: Settings
-    service: Service
-    submission_limits: SubmissionLimits
-    model_info_cache: ModelInfoCache
-    landscape_cache: LandscapeCache
-    readiness: Readiness
-    metrics: Metrics
-    closing: bool = False
-
-
-def build_state(settings: Settings, service: Service) -> AppState:
-    """Build the parts without starting any."""
-    readiness = Readiness(service, settings.home)
-    model_info_cache = ModelInfoCache(settings.data, settings.max_parameters, DiskCache(settings.home / FOLDER))
-    return AppState(
-        settings=settings,
-        service=service,
-        submission_limits=SubmissionLimits(settings, model_info_cache, lambda id: _find_checkpoint(service, id)),
-        model_info_cache=model_info_cache,
-        landscape_cache=LandscapeCache(),
-        readiness=readiness,
-        metrics=Metrics(service, readiness),
-    )
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.service = Service(settings)
+        self.model_info_cache = ModelInfoCache(
+            settings.data, settings.max_parameters, DiskCache(settings.home / FOLDER)
+        )
+        self.submission_limits = SubmissionLimits(settings, self.model_info_cache, self.service.checkpoint_table.find)
+        self.landscape_cache = LandscapeCache()
+        self.readiness = Readiness(self.service, settings.home)
+        self.metrics = Metrics(self.service, self.readiness)
+        self.closing = False
 
 
-def _find_checkpoint(service: Service, id: str) -> CheckpointRow | None:
-    try:
-        return service.checkpoint_table.get(id)
-    except Unknown:
-        return None
-
-
-def state_of(request: Request) -> AppState:
-    app_state = request.app.state.app_state
-    assert isinstance(app_state, AppState)
+def _state_of(request: Request) -> AppState:
+    app_state: AppState = request.app.state.app_state
     return app_state
 
 
-State = Annotated[AppState, Depends(state_of)]
+def _require_json(request: Request) -> None:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        detail = f"the body must be JSON, not {kind[:100] or 'untyped'}: send Content-Type: application/json"
+        raise Problem(415, "not-json", detail, headers={"Accept": "application/json"})
+
+
+State = Annotated[AppState, Depends(_state_of)]
+ExperimentId = Annotated[str, Path(max_length=64, description="id of the experiment", examples=["019a8c3f2be5d0c1"])]
+JsonBody: Final = Depends(_require_json)

@@ -25,8 +25,6 @@ _DURATIONS = (0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 36_000, 172_800)
 
 
 class Metrics:
-    """The metrics of one service."""
-
     def __init__(self, service: Service, readiness: Readiness) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)

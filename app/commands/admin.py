@@ -10,8 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from valleyscope.app.commands.client import FINAL, Client, Refused
-from valleyscope.app.commands.server_option import add_server, connect
+from valleyscope.app.commands.client import FINAL, Client, Refused, add_server, connect
 from valleyscope.app.settings import Settings
 
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}

@@ -1,7 +1,8 @@
-"""A client of the REST API for commands and scripts; it uses the standard library only."""
+"""A client of the REST API for commands and scripts, and the option that names its server."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import time
@@ -16,6 +17,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
 from valleyscope.app.secret_files import read_setting_file
+from valleyscope.app.settings import BadSettings, Settings
 from valleyscope.landscape.storage.atomic_write import write_atomically
 
 FINAL = ("done", "failed", "cancelled")
@@ -42,8 +44,6 @@ class Unreachable(ValueError):
 
 @dataclass(frozen=True)
 class Event:
-    """An event of an experiment."""
-
     id: int
     kind: str
     data: dict[str, Any]
@@ -60,8 +60,8 @@ class Client:
         self.server = server.rstrip("/")
         if urlsplit(self.server).scheme not in ("http", "https"):
             raise ValueError(f"server {self.server!r} must be an address such as http://127.0.0.1:8360")
-        self._key = key or key_of_environment()
-        self._opener = build_opener(ProxyHandler({})) if direct or is_local(self.server) else build_opener()
+        self._key = key or _key_of_environment()
+        self._opener = build_opener(ProxyHandler({})) if direct or _is_local(self.server) else build_opener()
 
     def get(self, path: str, **query: Any) -> Any:
         given = {name: value for name, value in query.items() if value is not None}
@@ -176,12 +176,35 @@ def _problem(error: HTTPError) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"detail": f"{error.url}: {error.code} {error.reason}"}
 
 
-def key_of_environment() -> str | None:
+def _key_of_environment() -> str | None:
     """The API key from VALLEY_API_KEY or from its secret file."""
     return os.environ.get("VALLEY_API_KEY") or read_setting_file("api_key")
 
 
-def is_local(server: str) -> bool:
+def add_server(parser: argparse.ArgumentParser) -> None:
+    text = "address of the server (default: VALLEY_SERVER, or the one in the settings)"
+    parser.add_argument("--server", metavar="URL", help=text)
+
+
+def connect(server: str | None) -> Client:
+    """A client of the server in --server, VALLEY_SERVER or the settings.
+
+    A key from a settings file is sent only to the server of these settings or this machine; a key from the environment
+    goes to any server.
+    """
+    named = server or os.environ.get("VALLEY_SERVER")
+    if named and _key_of_environment() is not None:
+        return Client(named)
+    settings = Settings.load()
+    if not named and settings.port == 0:
+        raise BadSettings("the port of the server is unknown (VALLEY_PORT=0): pass --server")
+    address = named or settings.address
+    own = _is_local(address) or urlsplit(address).netloc.lower() == urlsplit(settings.address).netloc.lower()
+    key = settings.api_key.get_secret_value() if own and settings.api_key is not None else None
+    return Client(address, key, direct=own)
+
+
+def _is_local(server: str) -> bool:
     """Whether an address is a loopback address."""
     name = urlsplit(server).hostname or ""
     try:

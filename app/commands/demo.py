@@ -32,8 +32,6 @@ def demonstrate(settings: Settings, console: Console, *, once: bool) -> int:
 
 
 class Demo:
-    """A server, and the demo experiment on it."""
-
     def __init__(self, settings: Settings, console: Console, once: bool) -> None:
         self.code = 1
         self.server = Server(settings, self._on_ready)

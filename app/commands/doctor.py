@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
@@ -43,7 +44,8 @@ def examine(settings: Settings, console: Console) -> int:
     console.print(_table("installation", _installation_rows(settings, problems)))
     console.print(_table("settings (VALLEY_*, or valley.toml under the home)", settings.shown()))
     console.print(_table(f"data sets under {data_root(settings.data)}", _dataset_rows(settings)))
-    console.print(_table("database, home and data", _storage_rows(settings, problems)))
+    storage = (*_database_rows(settings, problems), *_folder_rows(settings, problems))
+    console.print(_table("database, home and data", storage))
     for problem in problems:
         console.print(f"[red]problem:[/red] {escape(problem)}", highlight=False, soft_wrap=True)
     if not problems:
@@ -72,11 +74,7 @@ def _installation_rows(settings: Settings, problems: list[str]) -> Iterator[Row]
 
 
 def _libraries() -> list[str]:
-    try:
-        lines = requires("valleyscope") or []
-    except PackageNotFoundError:
-        lines = []
-    plain = [line for line in lines if "extra ==" not in line]
+    plain = [line for line in requires("valleyscope") or [] if "extra ==" not in line]
     return ["valleyscope", *(re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0] for line in plain)]
 
 
@@ -101,12 +99,6 @@ def _dataset_rows(settings: Settings) -> Iterator[Row]:
     yield "npz:PATH", "your own arrays x_train, y_train, x_test, y_test"
 
 
-def _storage_rows(settings: Settings, problems: list[str]) -> Iterator[Row]:
-    store = _usable_store(settings, problems)
-    yield from _database_rows(settings, store, problems)
-    yield from _folder_rows(settings, problems)
-
-
 def _usable_store(settings: Settings, problems: list[str]) -> FileStore | None:
     """The store, after a test file was written, read, listed and removed; None if that fails."""
     try:
@@ -118,27 +110,26 @@ def _usable_store(settings: Settings, problems: list[str]) -> FileStore | None:
     return store
 
 
-def _database_rows(settings: Settings, store: FileStore | None, problems: list[str]) -> Iterator[Row]:
+def _database_rows(settings: Settings, problems: list[str]) -> Iterator[Row]:
+    store = _usable_store(settings, problems)
     name = sa.make_url(settings.database).database
     if settings.sqlite and name and not Path(name).exists():
         yield "database", f"{name} does not exist yet: `valley serve` creates it"
         if store is not None and (store.identity() is not None or store.has_files()):
             problems.append(f"{store.location} has files of another database: check VALLEY_DATABASE")
         return
-    database = Database(settings.database, connections=1)
     try:
-        yield from _table_rows(database, settings, problems)
-        if store is not None:
-            HomeIdentity(database, store).check_startable()
-            yield "identity", f"{store.location} and the database belong together"
+        with closing(Database(settings.database, connections=1)) as database:
+            yield from _table_rows(database, settings, problems)
+            if store is not None:
+                HomeIdentity(database, store).check_startable()
+                yield "identity", f"{store.location} and the database belong together"
     except WrongHome as error:
         problems.append(str(error))
     except (SQLAlchemyError, OSError) as error:
         where = without_secrets(settings.database)
         yield "database", "cannot be used"
         problems.append(f"the database {where} cannot be used: {' '.join(short_message(error).split())}")
-    finally:
-        database.close()
 
 
 def _table_rows(database: Database, settings: Settings, problems: list[str]) -> Iterator[Row]:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from valleyscope.app.commands.client import Refused, Unreachable
-from valleyscope.app.commands.server_option import connect
+from valleyscope.app.commands.client import Refused, Unreachable, connect
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE
 from valleyscope.app.settings import Settings
 from valleyscope.app.storage.home import Home

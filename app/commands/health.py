@@ -9,22 +9,15 @@ from urllib.request import ProxyHandler, Request, build_opener
 from valleyscope.app.settings import BadSettings, Settings
 from valleyscope.app.worker.health_file import Unhealthy, check_health_file
 
-Role = Literal["api", "worker"]
 _TIMEOUT = 8.0
 
 
-def check_health(settings: Settings, role: Role) -> str:
+def check_health(settings: Settings, role: Literal["api", "worker"]) -> str:
     """One line if all is well; raises Unhealthy otherwise."""
-    return _check_worker(settings) if role == "worker" else _check_server(settings)
-
-
-def _check_worker(settings: Settings) -> str:
-    if settings.heartbeat is None:
-        raise BadSettings("VALLEY_HEARTBEAT is not set: set it to the same file for the worker and this command")
-    return f"{check_health_file(settings.heartbeat)} is healthy"
-
-
-def _check_server(settings: Settings) -> str:
+    if role == "worker":
+        if settings.heartbeat is None:
+            raise BadSettings("VALLEY_HEARTBEAT is not set: set it to the same file for the worker and this command")
+        return f"{check_health_file(settings.heartbeat)} is healthy"
     address = f"{settings.address}/readyz"
     try:
         # No proxy: the server is on this machine.

@@ -10,8 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from valleyscope.app.commands.client import FINAL, Refused
-from valleyscope.app.commands.server_option import add_server, connect
+from valleyscope.app.commands.client import FINAL, Refused, add_server, connect
 from valleyscope.app.commands.watch import print_outcome, watch
 from valleyscope.app.experiments.recipes import recipe_names
 from valleyscope.app.experiments.spec import read_spec
@@ -20,7 +19,6 @@ EXIT_FAILED = 1
 
 
 def add_commands(commands: Any) -> None:
-    """Add the commands to the parser of `valley`."""
     submit = _command(commands, "submit", _submit, "submit an experiment to a server")
     submit.add_argument("spec", metavar="SPEC", help="a JSON or YAML file, or the name of a recipe")
     submit.add_argument("--force", action="store_true", help="submit even if the cost exceeds the limit of the server")

@@ -45,8 +45,6 @@ def run_in_terminal(
 
 
 class _LocalProgress:
-    """Shows the events of a local run."""
-
     def __init__(self, view: ProgressView, experiment: ExperimentWriter, done: frozenset[str]) -> None:
         self._view = view
         self._estimator = ProgressEstimator(experiment.spec, experiment.tasks)

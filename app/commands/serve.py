@@ -93,7 +93,8 @@ def serve(settings: Settings, on_ready: Callable[[str], None], *, adopt_home: bo
     `adopt_home` links the home or the store to the database, even if they belonged to another one.
     """
     start_logging(settings)
-    _warn_about_short_key(settings)
+    if settings.api_key is not None and len(settings.api_key.get_secret_value()) < 16:
+        log.warning("VALLEY_API_KEY is short: create a longer one with `openssl rand -hex 24`")
     with suppress(KeyboardInterrupt):
         exit_quietly_on_sigterm()
         Server(settings, on_ready, adopt_home=adopt_home).run()
@@ -172,8 +173,3 @@ def _check_identity(settings: Settings, database: Database, adopt_home: bool) ->
 def _address(sock: socket.socket) -> str:
     host, port, *_ = sock.getsockname()
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _warn_about_short_key(settings: Settings) -> None:
-    if settings.api_key is not None and len(settings.api_key.get_secret_value()) < 16:
-        log.warning("VALLEY_API_KEY is short: create a longer one with `openssl rand -hex 24`")

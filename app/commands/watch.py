@@ -24,7 +24,6 @@ def watch(client: Client, id: str, console: Console) -> dict[str, Any]:
 
 
 def print_outcome(row: dict[str, Any], console: Console) -> None:
-    """Print how an experiment ended."""
     if row["state"] == "done" and row["verdict_kind"]:
         print_verdict(console, row["verdict_kind"], row["sentence"])
     elif row["error"]:

@@ -13,7 +13,7 @@ import platform
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -183,9 +183,9 @@ class ExperimentWriter:
         if known.is_file():
             before = parse_spec(json.loads(known.read_text(encoding="utf-8")), source=str(known))
             if before != self.spec:
-                differing = ", ".join(_differences(before, self.spec))
+                fields = (name for name in Spec.model_fields if getattr(before, name) != getattr(self.spec, name))
                 raise BadSpec(
-                    f"{self.directory} holds an experiment with another spec (other {differing}): "
+                    f"{self.directory} holds an experiment with another spec (other {', '.join(fields)}): "
                     "choose another directory, or delete it"
                 )
         else:
@@ -200,32 +200,16 @@ def _in_order(found: Mapping[str, T], names: Iterable[str]) -> dict[str, T]:
     return {name: found[name] for name in names if name in found}
 
 
-def _differences(a: Spec, b: Spec) -> list[str]:
-    return [field for field in Spec.model_fields if getattr(a, field) != getattr(b, field)]
-
-
 def _provenance(spec: Spec) -> dict[str, Any]:
     """What the numbers depend on besides the spec."""
-    libraries = {"python": platform.python_version()}
-    for library in ("valleyscope", "torch", "torchvision", "numpy", "h5py"):
-        try:
-            libraries[library] = version(library)
-        except PackageNotFoundError:
-            libraries[library] = "not installed"
-    seeds = {}
-    for name in spec.minima:
-        minimum = spec.minimum(name)
-        if minimum.checkpoint is None:
-            seeds[name] = {
-                "initialisation": minimum.initialisation,
-                "order": minimum.order,
-                "augmentation": minimum.augmentation,
-            }
+    libraries = {name: version(name) for name in ("valleyscope", "torch", "torchvision", "numpy", "h5py")}
+    trained = {name: spec.minimum(name) for name, own in spec.minima.items() if own.checkpoint is None}
+    seeds = ("initialisation", "order", "augmentation")
     return {
         "fingerprint": None,
         "dataset": spec.dataset,
-        "seeds": seeds,
-        "versions": libraries,
+        "seeds": {name: {seed: getattr(minimum, seed) for seed in seeds} for name, minimum in trained.items()},
+        "versions": {"python": platform.python_version(), **libraries},
         "batch_norm": spec.batch_norm,
         "precision": spec.precision,
         "samples": spec.samples or "all",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,24 +29,17 @@ class BadModel(ValueError):
 
 
 @dataclass(frozen=True)
-class Norms:
-    """The smallest and the median norm of a network's groups before training."""
-
-    smallest: float
-    median: float
-
-
-@dataclass(frozen=True)
 class ModelInfo:
     """Facts about a network: `tensors` has the shape and the safetensors type of each tensor by name.
 
-    `norms` are by structure and by whether biases belong to the group; empty if the network is too large to build.
+    `norms` are the smallest and the median norm of the groups before training, by structure and by whether biases
+    belong to the group; empty if the network is too large to build.
     """
 
     parameters: int
     multiply_adds: int
     tensors: dict[str, tuple[tuple[int, ...], str]]
-    norms: dict[tuple[str, bool], Norms]
+    norms: dict[tuple[str, bool], tuple[float, float]]
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> ModelInfo:
@@ -55,7 +47,7 @@ class ModelInfo:
             parameters=values["parameters"],
             multiply_adds=values["multiply_adds"],
             tensors={name: (tuple(shape), kind) for name, shape, kind in values["tensors"]},
-            norms={(structure, bias): Norms(low, middle) for structure, bias, low, middle in values["norms"]},
+            norms={(structure, bias): (low, middle) for structure, bias, low, middle in values["norms"]},
         )
 
 
@@ -66,8 +58,7 @@ class ModelInfoCache:
         self._data_root = data_root
         self._max_parameters = max_parameters
         self._disk_cache = disk_cache
-        self._entries: OrderedDict[str, ModelInfo | BadModel] = OrderedDict()
-        self._entries_lock = threading.Lock()
+        self._entries: dict[str, ModelInfo | BadModel] = {}
         self._inspect_lock = threading.Lock()
         self._subprocess = JsonSubprocess("valleyscope.app.experiments.model_inspector")
 
@@ -94,21 +85,18 @@ class ModelInfoCache:
         return found
 
     def _find(self, model: Model, dataset: str) -> ModelInfo | BadModel | None:
-        key = _key(model, dataset)
-        with self._entries_lock:
-            if key in self._entries:
-                self._entries.move_to_end(key)
-                return self._entries[key]
+        known = self._entries.get(_key(model, dataset))
+        if known is not None:
+            return known
         stored = None if self._disk_cache is None else self._disk_cache.get(model, dataset)
         if stored is None or stored["parameters"] > self._max_parameters:
             return None
         return self._keep(model, dataset, ModelInfo.from_json(stored))
 
     def _keep(self, model: Model, dataset: str, found: ModelInfo | BadModel) -> ModelInfo | BadModel:
-        with self._entries_lock:
-            self._entries[_key(model, dataset)] = found
-            while len(self._entries) > _MAX_ENTRIES:
-                self._entries.popitem(last=False)
+        if len(self._entries) >= _MAX_ENTRIES:
+            self._entries.clear()
+        self._entries[_key(model, dataset)] = found
         return found
 
     def _request(self, model: Model, dataset: str) -> ModelInfo | BadModel:

@@ -7,28 +7,16 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from valleyscope.app.experiments.task_results import (
-    FittedCurve,
-    FramedPlane,
-    Judged,
-    MeasuredPath,
-    MeasuredSharpness,
-    Result,
-    SurfaceTile,
-    TrainedMinimum,
-)
+from valleyscope.app.experiments.task_results import Result
 from valleyscope.landscape.storage.records import Grid, LayerRecord, MinimumRecord, PathRecord, PathValues, PlaneRecord
 
 _RECORDS: dict[str, type[Any]] = {
     record.__name__: record
-    for record in (
-        *(TrainedMinimum, FittedCurve, FramedPlane, SurfaceTile, MeasuredPath, MeasuredSharpness, Judged),
-        *(Grid, LayerRecord, MinimumRecord, PathRecord, PathValues, PlaneRecord),
-    )
+    for record in (*get_args(Result), Grid, LayerRecord, MinimumRecord, PathRecord, PathValues, PlaneRecord)
 }
 _CONTENT = "content"
 _RECORD, _ARRAY, _TUPLE, _NUMBER = "$record", "$array", "$tuple", "$number"

@@ -178,13 +178,8 @@ class Spec(BaseModel):
     @classmethod
     def _check_minima(cls, values: Any) -> Any:
         if isinstance(values, dict) and values.get("minima") is None:
-            raise_errors(
-                [
-                    InvalidField(
-                        ("minima",), None, "minima is missing: name at least one, as {'sgd': {'optimizer': 'sgd'}}"
-                    )
-                ]
-            )
+            message = "minima is missing: name at least one, as {'sgd': {'optimizer': 'sgd'}}"
+            raise_errors([InvalidField(("minima",), None, message)])
         return values
 
     @model_validator(mode="after")
@@ -337,7 +332,6 @@ class Spec(BaseModel):
 
 
 def read_spec(path: str | Path) -> Spec:
-    """Read a spec from a JSON or YAML file."""
     path = Path(path)
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -351,7 +345,6 @@ def read_spec(path: str | Path) -> Spec:
 
 
 def parse_spec(content: Any, *, source: str = "spec") -> Spec:
-    """Validate plain values as a spec."""
     if not isinstance(content, dict):
         raise BadSpec(f"{source} must be an object with named fields, not {type(content).__name__}")
     try:

@@ -28,36 +28,32 @@ class ThresholdReach:
 
 def threshold_reach(minimum: Training, steps: int, model_info: ModelInfo | None) -> ThresholdReach:
     """The reach of a run with `steps` gradient steps per epoch."""
-    unit = accumulated(minimum, steps, 1.0)
+    unit = accumulated(minimum, steps)
     if minimum.target is not None:
         c, reach = minimum.target / unit if unit else 0.0, minimum.target
     else:
         c = 1e-6 if minimum.c is None else minimum.c
         reach = c * unit
     norms = None if model_info is None else model_info.norms.get((minimum.structure, minimum.bias))
-    return ThresholdReach(c, reach) if norms is None else ThresholdReach(c, reach, norms.smallest, norms.median)
+    return ThresholdReach(c, reach) if norms is None else ThresholdReach(c, reach, *norms)
 
 
-def accumulated(settings: Training, steps: int, c: float) -> float:
-    """G as ``Training.reach`` gives it, in the time and memory of the epochs instead of the steps.
+def accumulated(settings: Training, steps: int) -> float:
+    """G for c = 1 as ``Training.reach`` gives it, in the time and memory of the epochs instead of the steps.
 
     Within an epoch the rate γ is constant, so G = c Σ_e γ_e^(μ+1/2) (S(n_e) - S(n_(e-1))) with S(n) = Σ_(k<=n) k^μ,
     or S(n) = n^μ in the `dual` mode.
     """
+    total = before = 0.0
     try:
-        return c * _unit_sum(settings, steps)
+        for epoch in range(settings.epochs):
+            rate = settings.lr * settings.schedule.factor(epoch, settings.epochs) / (1.0 - settings.momentum)
+            n = (epoch + 1) * steps
+            after = float(n) ** settings.mu if settings.mode == "dual" else _power_sum(n, settings.mu)
+            total += rate ** (settings.mu + 0.5) * (after - before)
+            before = after
     except OverflowError:
         return math.inf
-
-
-def _unit_sum(settings: Training, steps: int) -> float:
-    total = before = 0.0
-    for epoch in range(settings.epochs):
-        rate = settings.lr * settings.schedule.factor(epoch, settings.epochs) / (1.0 - settings.momentum)
-        n = (epoch + 1) * steps
-        after = float(n) ** settings.mu if settings.mode == "dual" else _power_sum(n, settings.mu)
-        total += rate ** (settings.mu + 0.5) * (after - before)
-        before = after
     return total
 
 

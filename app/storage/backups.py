@@ -108,8 +108,7 @@ def read_manifest(source: Path) -> dict[str, Any]:
 
 
 def _dump(settings: Settings, target: Path) -> None:
-    database = Database(settings.database)
-    try:
+    with closing(Database(settings.database)) as database:
         if database.path is not None:
             if not database.path.exists():
                 raise BadBackup(f"{database.path} does not exist: set VALLEY_HOME or VALLEY_DATABASE")
@@ -120,27 +119,21 @@ def _dump(settings: Settings, target: Path) -> None:
                 source.backup(copy)
         else:
             _run_tool(database, "pg_dump", "--format=custom", "--no-owner", f"--file={target / _POSTGRES_FILE}")
-    finally:
-        database.close()
 
 
 def _check_database_empty(settings: Settings) -> None:
     """Before any file is copied, the database must be reachable and have no tables of a service."""
     if settings.sqlite and not Path(str(sa.make_url(settings.database).database)).exists():
         return
-    database = Database(settings.database)
-    try:
+    with closing(Database(settings.database)) as database:
         if sa.inspect(database.engine).has_table(experiments.name):
             raise BadBackup("the database already has tables of experiments: restore into an empty database")
         if database.path is None:
             _program("pg_restore")
-    finally:
-        database.close()
 
 
 def _load(settings: Settings, source: Path) -> None:
-    database = Database(settings.database)
-    try:
+    with closing(Database(settings.database)) as database:
         if database.path is not None:
             database.close()
             for ending in ("", "-wal", "-shm", "-journal"):
@@ -152,8 +145,6 @@ def _load(settings: Settings, source: Path) -> None:
         else:
             options = ("--no-owner", "--exit-on-error", "--single-transaction")
             _run_tool(database, "pg_restore", *options, str(source / _POSTGRES_FILE))
-    finally:
-        database.close()
 
 
 def _move_into_home(unfinished: Path, home: Path) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.storage.database import Database
 from valleyscope.app.storage.experiment_table import ACTIVE, Unknown, WrongState
 from valleyscope.app.storage.file_store import FileStore
@@ -45,21 +44,20 @@ class CheckpointTable:
 
     def add(self, source: Path, *, name: str, model: dict[str, Any], dataset: str, sha256: str) -> CheckpointRow:
         """Move a checked file into the home; `source` must be on the same disk."""
-        identifier = new_id()
-        size = source.stat().st_size
-        values = {
-            "id": identifier,
-            "name": name,
-            "model": json.dumps(model),
-            "dataset": dataset,
-            "size": size,
-            "sha256": sha256,
-            "created": time.time(),
-        }
+        identifier, size = new_id(), source.stat().st_size
         source.replace(self._home.checkpoint(identifier))  # a file without a row is removed later, see cleanup
         self._store.push_checkpoint(identifier)
         with self._database.write(durable=True) as connection:
-            return _row(connection.execute(checkpoints.insert().values(values).returning(checkpoints)).one())
+            insert = checkpoints.insert().values(
+                id=identifier,
+                name=name,
+                model=json.dumps(model),
+                dataset=dataset,
+                size=size,
+                sha256=sha256,
+                created=time.time(),
+            )
+            return _row(connection.execute(insert.returning(checkpoints)).one())
 
     def list(self) -> list[CheckpointRow]:
         """All checkpoints, newest first."""
@@ -67,20 +65,17 @@ class CheckpointTable:
             rows = connection.execute(sa.select(checkpoints).order_by(checkpoints.c.id.desc())).all()
         return [_row(row) for row in rows]
 
-    def get(self, identifier: str) -> CheckpointRow:
+    def find(self, identifier: str) -> CheckpointRow | None:
         with self._database.read() as connection:
             row = connection.execute(sa.select(checkpoints).where(checkpoints.c.id == identifier)).one_or_none()
+        return None if row is None else _row(row)
+
+    def get(self, identifier: str) -> CheckpointRow:
+        """A checkpoint; raises Unknown."""
+        row = self.find(identifier)
         if row is None:
             raise Unknown(f"there is no checkpoint {identifier!r}")
-        return _row(row)
-
-    def require(self, connection: sa.Connection, spec: Spec) -> None:
-        """Raise Unknown unless the checkpoints that a spec names exist."""
-        wanted = [minimum.checkpoint for minimum in spec.minima.values() if minimum.checkpoint is not None]
-        known = set(connection.execute(sa.select(checkpoints.c.id).where(checkpoints.c.id.in_(wanted))).scalars())
-        for name, minimum in spec.minima.items():
-            if minimum.checkpoint is not None and minimum.checkpoint not in known:
-                raise Unknown(f"minima.{name}.checkpoint={minimum.checkpoint!r}: this upload does not exist")
+        return row
 
     def remove(self, identifier: str) -> None:
         """Remove a checkpoint, unless an active experiment uses it; experiments that ended have a copy."""

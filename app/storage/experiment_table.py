@@ -8,9 +8,9 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 
@@ -86,22 +86,22 @@ class ExperimentTable:
 
     def add(self, connection: sa.Connection, spec: Spec, *, key: str | None, priority: int) -> ExperimentRow:
         """Insert a new experiment. A key in use violates a constraint."""
-        values = {
-            "id": new_id(),
-            "name": spec.name,
-            "state": "queued",
-            "stage": "queued",
-            "spec": json.dumps(spec.to_json(), allow_nan=False),
-            "digest": digest(spec),
-            "key": key,
-            "priority": priority,
-            "run": 1,
-            "created": time.time(),
-            "progress": 0.0,
-            "cancel": False,
-            "deleted": False,
-        }
-        row = connection.execute(experiments.insert().values(values).returning(experiments)).one()
+        insert = experiments.insert().values(
+            id=new_id(),
+            name=spec.name,
+            state="queued",
+            stage="queued",
+            spec=json.dumps(spec.to_json(), allow_nan=False),
+            digest=digest(spec),
+            key=key,
+            priority=priority,
+            run=1,
+            created=time.time(),
+            progress=0.0,
+            cancel=False,
+            deleted=False,
+        )
+        row = connection.execute(insert.returning(experiments)).one()
         append_events(connection, row.id, [("state", {"state": "queued", "run": 1})])
         return _row(row)
 
@@ -190,7 +190,6 @@ class ExperimentTable:
             append_events(connection, experiment, [("state", state)] if announce else [])
 
     def start_next_run(self, connection: sa.Connection, experiment: str) -> ExperimentRow:
-        """Queue the next run of an experiment."""
         values = {"state": "queued", "stage": "queued", "finished": None, "error": None, "cancel": False}
         row = connection.execute(
             experiments.update()
@@ -206,7 +205,6 @@ class ExperimentTable:
         connection.execute(experiments.update().where(experiments.c.id == experiment).values(deleted=True, key=None))
 
     def report(self, experiment: str, *, progress: float, stage: str, seconds_left: float | None) -> None:
-        """Record the progress of an experiment."""
         values = {"progress": round(progress, 4), "stage": stage, "seconds_left": seconds_left}
         with self._database.write() as connection:
             connection.execute(experiments.update().where(experiments.c.id == experiment).values(values))
@@ -221,7 +219,6 @@ class ExperimentTable:
         error: str | None = None,
         verdict: Mapping[str, Any] | None = None,
     ) -> None:
-        """Record how a run ended."""
         now = time.time()
         values: dict[str, Any] = {
             "state": state,
@@ -257,29 +254,12 @@ def mark_running(connection: sa.Connection, experiment: str, stage: str) -> None
 
 
 def _row(row: Any) -> ExperimentRow:
-    return ExperimentRow(
-        id=row.id,
-        number=row.number,
-        name=row.name,
-        state=cast(ExperimentState, row.state),
-        stage="cancelling" if row.cancel else row.stage,
-        spec=json.loads(row.spec),
-        key=row.key,
-        priority=row.priority,
-        run=row.run,
-        created=_to_datetime(row.created),
-        started=None if row.started is None else _to_datetime(row.started),
-        finished=None if row.finished is None else _to_datetime(row.finished),
-        progress=row.progress,
-        seconds_left=row.seconds_left,
-        error=row.error,
-        verdict_kind=row.verdict_kind,
-        sentence=row.sentence,
-    )
-
-
-def _to_datetime(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
+    values = {field.name: getattr(row, field.name) for field in fields(ExperimentRow)}
+    values |= {"spec": json.loads(row.spec), "stage": "cancelling" if row.cancel else row.stage}
+    for name in ("created", "started", "finished"):
+        if values[name] is not None:
+            values[name] = datetime.fromtimestamp(values[name], UTC)
+    return ExperimentRow(**values)
 
 
 def _cursor(number: int) -> str:
@@ -292,5 +272,5 @@ def _read_cursor(text: str) -> int:
     except (binascii.Error, ValueError):
         content = b""
     if len(content) != 8 or content[0] >= 0x80:  # larger than the column
-        raise BadCursor(f"after={text!r} is not a valid cursor: pass `next` from the previous page")
+        raise BadCursor("is not a valid cursor: pass `next` from the previous page")
     return int.from_bytes(content)

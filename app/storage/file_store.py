@@ -151,7 +151,7 @@ class ObjectStoreReplica(FileStore):
                     continue  # its task has just removed it
             for name in entries:
                 if wanted(name) and not (folder / name).is_file():
-                    self._objects.remove([_key(experiment, name)])
+                    self._objects.remove(_key(experiment, name))
                     index.update({name: None})
 
     def remove(self, experiment: str) -> None:
@@ -169,7 +169,7 @@ class ObjectStoreReplica(FileStore):
             self._objects.get(_checkpoint(identifier), target)
 
     def remove_checkpoint(self, identifier: str) -> None:
-        self._objects.remove([_checkpoint(identifier)])
+        self._objects.remove(_checkpoint(identifier))
 
     def probe(self) -> None:
         self._objects.probe()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE
@@ -31,17 +31,14 @@ class Body:
     """The bytes of a response, compressed at most once."""
 
     plain: bytes
-    _zipped: bytes | None = field(default=None, repr=False)
 
-    @property
+    @cached_property
     def zipped(self) -> bytes:
-        if self._zipped is None:
-            self._zipped = gzip.compress(self.plain, _GZIP_LEVEL, mtime=0)
-        return self._zipped
+        return gzip.compress(self.plain, _GZIP_LEVEL, mtime=0)
 
     @property
     def size(self) -> int:
-        return len(self.plain) + len(self._zipped or b"")
+        return len(self.plain) + len(vars(self).get("zipped", b""))
 
 
 class LandscapeCache:
@@ -49,7 +46,7 @@ class LandscapeCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._opened: OrderedDict[Path, Snapshot] = OrderedDict()
+        self._landscape = lru_cache(_MAX_LANDSCAPES)(_open_landscape)
         self._bodies: OrderedDict[tuple[str, ...], Body] = OrderedDict()
 
     @staticmethod
@@ -59,22 +56,15 @@ class LandscapeCache:
             found = (directory / LANDSCAPE).stat()
         except FileNotFoundError:
             return None
-        return _tag(found)
+        return f"{found.st_mtime_ns:x}-{found.st_ino:x}-{found.st_size:x}"
 
     def open(self, directory: Path) -> Snapshot | None:
         """The current snapshot; raises what Landscape.open raises."""
         tag = self.tag(directory)
-        with self._lock:
-            known = self._opened.get(directory)
-            if known is not None and known.tag == tag:
-                self._opened.move_to_end(directory)
-                return known
-        if tag is None:
-            return None
         # If the writer replaces the file between the two calls, the content is newer than its tag. That is harmless:
         # the old tag never matches the current file again.
         try:
-            return self._keep(directory, Snapshot(tag, Landscape.open(directory / LANDSCAPE)))
+            return None if tag is None else Snapshot(tag, self._landscape(directory / LANDSCAPE, tag))
         except FileNotFoundError:
             return None
 
@@ -93,14 +83,6 @@ class LandscapeCache:
                 total -= self._bodies.popitem(last=False)[1].size
         return body
 
-    def _keep(self, directory: Path, snapshot: Snapshot) -> Snapshot:
-        with self._lock:
-            self._opened[directory] = snapshot
-            self._opened.move_to_end(directory)
-            while len(self._opened) > _MAX_LANDSCAPES:
-                self._opened.popitem(last=False)
-        return snapshot
 
-
-def _tag(found: os.stat_result) -> str:
-    return f"{found.st_mtime_ns:x}-{found.st_ino:x}-{found.st_size:x}"
+def _open_landscape(path: Path, tag: str) -> Landscape:  # noqa: ARG001  (the tag is a part of the key of the cache)
+    return Landscape.open(path)

@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -73,7 +73,7 @@ class ObjectStore:
             self._system.pipe_file(self._path(key), b"valleyscope")
         with self._wrap_errors("read"):
             found = self._system.cat_file(self._path(key))
-        self.remove([key])
+        self.remove(key)
         if found != b"valleyscope":
             raise StoreUnavailable(f"the store {self.url} returned other data than written: check its configuration")
 
@@ -157,7 +157,6 @@ class ObjectStore:
         return content
 
     def write(self, key: str, content: bytes) -> None:
-        """Store a small object."""
         with self._wrap_errors("write"):
             self._check_root()
             if self._local:
@@ -165,14 +164,13 @@ class ObjectStore:
             else:
                 self._system.pipe_file(self._path(key), content)
 
-    def remove(self, keys: Iterable[str]) -> None:
-        """Remove objects; missing ones are ignored."""
-        for key in keys:
-            with self._wrap_errors("remove"):
-                try:
-                    self._system.rm_file(self._path(key))
-                except FileNotFoundError:
-                    self._check_root()
+    def remove(self, key: str) -> None:
+        """Remove an object; a missing one is ignored."""
+        with self._wrap_errors("remove"):
+            try:
+                self._system.rm_file(self._path(key))
+            except FileNotFoundError:
+                self._check_root()
 
     def remove_folder(self, folder: str) -> None:
         """Remove everything in a folder, including unknown files."""

@@ -9,9 +9,8 @@ import fcntl
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from valleyscope.landscape.storage.atomic_write import write_atomically
 
@@ -19,8 +18,7 @@ _FILE: Final = ".store.json"
 _LOCK: Final = ".store.lock"
 
 
-@dataclass(frozen=True)
-class SyncedFile:
+class SyncedFile(NamedTuple):
     """One state of a local file, and the tag of the equal object."""
 
     size: int
@@ -55,10 +53,7 @@ class SyncIndex:
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / _LOCK).open("w", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            entries = {
-                name: [entry.size, entry.time, entry.inode, entry.tag]
-                for name, entry in (self.read() | dict(changes)).items()
-                if entry is not None
-            }
+            changed = self.read() | dict(changes)
+            entries = {name: entry for name, entry in changed.items() if entry is not None}
             with write_atomically(self._folder / _FILE) as file:
                 file.write(json.dumps(entries).encode())

@@ -18,7 +18,7 @@ from valleyscope.landscape import Bezier, Plane, PolyChain, flatten
 from valleyscope.landscape.evaluation.evaluator import Evaluator
 from valleyscope.landscape.geometry.curves import Curve
 from valleyscope.training import Dataset, build_model, load_dataset
-from valleyscope.training.checkpoints import Checkpoint, load_checkpoint, read_checkpoint
+from valleyscope.training.checkpoints import load_checkpoint
 
 T = TypeVar("T")
 
@@ -51,10 +51,6 @@ class TaskContext:
         """A network of the spec's architecture, freshly initialised, in the memory of the machine."""
         return build_model(self.spec.model.model_dump(), self.data, seed=seed)
 
-    def network_to_run(self, seed: int = 0) -> nn.Module:
-        """The same on the device."""
-        return self.network(seed).to(torch_device())
-
     def splits(self) -> dict[str, tuple[Tensor, Tensor]]:
         """The samples that surfaces and profiles are measured on."""
         return {
@@ -63,19 +59,15 @@ class TaskContext:
             if name in self.spec.splits
         }
 
-    def checkpoint(self, minimum: str) -> Checkpoint:
-        return read_checkpoint(self.directory / f"{minimum}.safetensors")
-
     def minimum(self, name: str) -> Tensor:
         """The weights of a minimum as a flat vector."""
         if name not in self._vectors:
             model = self.network()
-            load_checkpoint(self.directory / f"{name}.safetensors", model)
+            load_checkpoint(self.minimum_file(name), model)
             self._vectors[name] = flatten(model)
         return self._vectors[name]
 
     def curve(self, name: str) -> Curve:
-        """A fitted curve."""
         if name not in self._curves:
             points = load_file(self.curve_file(name))["points"]
             kind = Bezier if self.spec.all_curves[name].kind == "bezier" else PolyChain
@@ -145,5 +137,5 @@ class TaskContext:
         """The network whose buffers count where BatchNorm statistics are `frozen`: the first minimum's."""
         model = self.network()
         if self.spec.batch_norm == "frozen":
-            load_checkpoint(self.directory / f"{next(iter(self.spec.minima))}.safetensors", model)
+            load_checkpoint(self.minimum_file(next(iter(self.spec.minima))), model)
         return model

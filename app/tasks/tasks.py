@@ -27,7 +27,7 @@ from valleyscope.app.experiments.task_results import (
 )
 from valleyscope.app.tasks.assignment import Assignment
 from valleyscope.app.tasks.context import TaskContext
-from valleyscope.app.tasks.torch_device import MemoryFull, device_name, is_memory_full, set_precision
+from valleyscope.app.tasks.torch_device import MemoryFull, device_name, is_memory_full, set_precision, torch_device
 from valleyscope.landscape import along, fit_curve, verdict
 from valleyscope.landscape.analysis.profiles import Profile, line
 from valleyscope.landscape.analysis.sharpness import sharpness
@@ -102,7 +102,7 @@ def _run(context: TaskContext, task: Task, report: Report, cancelled: CancelChec
 
 def _train(context: TaskContext, name: str, report: Report, cancelled: CancelCheck) -> TrainedMinimum:
     settings = context.spec.minimum(name)
-    path = context.directory / f"{name}.safetensors"
+    path = context.minimum_file(name)
     described = {
         "name": name,
         "dataset": context.spec.dataset,
@@ -115,7 +115,7 @@ def _train(context: TaskContext, name: str, report: Report, cancelled: CancelChe
         if settings.checkpoint is not None:
             _adopt(context, name, described)
         else:
-            model = context.network_to_run(settings.initialisation)
+            model = context.network(settings.initialisation).to(torch_device())
 
             def watch(progress: Progress) -> None:
                 details: dict[str, Any] = {"epoch": progress.epoch, "epochs": progress.epochs, "loss": progress.loss}
@@ -131,13 +131,13 @@ def _train(context: TaskContext, name: str, report: Report, cancelled: CancelChe
             metrics = {"epochs": [epoch.to_json() for epoch in trained.epochs]}
             save_checkpoint(path, model, spec=described, metrics=metrics)
     (context.work / name / "training-state.pt").unlink(missing_ok=True)
-    return TrainedMinimum(_minimum_record(name, context.checkpoint(name)), context.data.fingerprint)
+    return TrainedMinimum(_minimum_record(name, read_checkpoint(path)), context.data.fingerprint)
 
 
 def _adopt(context: TaskContext, name: str, described: dict[str, Any]) -> None:
     """Take a stranger's checkpoint as a minimum: checked, measured once, and copied."""
     source = context.checkpoints[name]
-    model = context.network_to_run()
+    model = context.network().to(torch_device())
     state = read_checkpoint(source).state
     check_state(state, model, source=str(source))
     model.load_state_dict(state)
@@ -146,7 +146,7 @@ def _adopt(context: TaskContext, name: str, described: dict[str, Any]) -> None:
     )
     described = described | {"training": {"checkpoint": str(source.name)}}
     metrics = {"epochs": [record.to_json()]}
-    save_checkpoint(context.directory / f"{name}.safetensors", model, spec=described, metrics=metrics)
+    save_checkpoint(context.minimum_file(name), model, spec=described, metrics=metrics)
 
 
 def _minimum_record(name: str, checkpoint: Checkpoint) -> MinimumRecord:
@@ -170,7 +170,7 @@ def _fit(context: TaskContext, name: str, report: Report, cancelled: CancelCheck
     if not path.is_file():
         settings = context.spec.training
         curve = fit_curve(
-            context.network_to_run(),
+            context.network().to(torch_device()),
             context.minimum(spec.start),
             context.minimum(spec.end),
             (context.data.x_train, context.data.y_train),
@@ -236,7 +236,7 @@ def _surface(context: TaskContext, name: str, index: int, report: Report, cancel
     plane = context.plane(name)
     x, y = plane.axes(spec.resolution, margin=spec.margin)
     tile = plane_tiles(context.spec, name)[index]
-    values = context.evaluate(lambda evaluator: evaluate_tile(evaluator, plane, x, y, tile, cancelled=cancelled))
+    values = context.evaluate(lambda evaluator: evaluate_tile(evaluator, plane.basis, x, y, tile, cancelled=cancelled))
     report(1.0, {})
     return SurfaceTile(
         loss={split: value.loss for split, value in values.items()},

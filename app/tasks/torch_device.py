@@ -54,7 +54,6 @@ def set_device(device: str) -> None:
 
 
 def torch_device() -> torch.device:
-    """The device of this process."""
     if _wanted == "cpu":
         return torch.device("cpu")
     if not torch.cuda.is_available():

@@ -85,7 +85,7 @@ def surface(
 
 def evaluate_tile(
     evaluator: Evaluator,
-    plane: Plane | Tensor,
+    basis: Tensor,
     x: Floats,
     y: Floats,
     tile: Tile,
@@ -94,8 +94,7 @@ def evaluate_tile(
     progress: Progress | None = None,
     cancelled: CancelCheck | None = None,
 ) -> dict[str, Values]:
-    """Values at the points of a tile, in its order; ``plane`` is a plane or its basis (origin, u, v)."""
-    basis = plane.basis if isinstance(plane, Plane) else plane
+    """Values at the points of a tile, in its order; ``basis`` is that of a plane: origin, u, v."""
     coefficients = np.stack([np.ones(len(tile)), x[tile.columns], y[tile.rows]], axis=1)
     return evaluator.at(basis, coefficients, splits=splits, progress=progress, cancelled=cancelled)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -87,7 +87,6 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        """The verdict as text."""
         return sentence(self)
 
     def to_json(self) -> dict[str, Any]:
@@ -109,10 +108,7 @@ class Verdict:
                 "curve": None if self.control.curve is None else _barrier_json(self.control.curve),
             },
             "sharpness": {name: dict(values) for name, values in self.sharpness.items()},
-            "test_error": {
-                path: {"min": spread.min, "max": spread.max, "mean": spread.mean}
-                for path, spread in self.test_error.items()
-            },
+            "test_error": {path: asdict(spread) for path, spread in self.test_error.items()},
             "level": self.level,
             "bootstrap": self.resamples,
             "notes": list(self.notes),

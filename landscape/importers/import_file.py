@@ -54,7 +54,9 @@ def import_file(path: str | os.PathLike[str], regularised: bool = False) -> Land
                 return Landscape.open(file)
         else:
             raise InvalidContent("is neither a .npz nor an HDF5 file" if signature else "is empty")
-        landscape.provenance = {"fingerprint": None, "sha256": _digest(file), **landscape.provenance}
+        with file.open("rb") as opened:
+            digest = hashlib.file_digest(opened, "sha256").hexdigest()
+        landscape.provenance = {"fingerprint": None, "sha256": digest, **landscape.provenance}
         check_landscape(landscape)
     except InvalidContent as error:
         raise NotImportable(f"{file}: {error}; {EXPECTED}") from None
@@ -63,8 +65,3 @@ def import_file(path: str | os.PathLike[str], regularised: bool = False) -> Land
     except Exception as error:  # a damaged file may raise anything
         raise NotImportable(f"{file}: {error}; {EXPECTED}") from error
     return landscape
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

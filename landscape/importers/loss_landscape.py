@@ -39,6 +39,8 @@ SPLITS: Final = ("train", "test")
 MODEL: Final = "model"
 STEP: Final = "step along the direction"
 TARGETS: Final = {"model2": (1.0, 0.0), "model3": (0.0, 1.0)}
+SplitValues = dict[str, tuple[Floats, Floats, Mask]]
+"""Loss, error and mask of computed points of each split."""
 _MODEL_FILE = re.compile(r"\.(?:t7|pth|pt|th|tar|ckpt|bin|pkl|safetensors)(?=_|$)")
 
 
@@ -70,13 +72,7 @@ def read(path: Path, file: h5py.File) -> Landscape:
 
 
 def _add_planes(
-    landscape: Landscape,
-    path: Path,
-    x: Floats,
-    y: Floats,
-    values: dict[str, tuple[Floats, Floats, Mask]],
-    directions: str,
-    note: str,
+    landscape: Landscape, path: Path, x: Floats, y: Floats, values: SplitValues, directions: str, note: str
 ) -> None:
     """One plane for all splits computed at the same points; a split computed at other points gets its own."""
     # PCA directions have a special folder or file name.
@@ -106,9 +102,7 @@ def _add_planes(
         )
 
 
-def _add_line(
-    landscape: Landscape, x: Floats, values: dict[str, tuple[Floats, Floats, Mask]], directions: str, note: str
-) -> None:
+def _add_line(landscape: Landscape, x: Floats, values: SplitValues, directions: str, note: str) -> None:
     """A surface over one direction is a line: from the model at 0 to a second model, or a random direction, at 1."""
     done = np.logical_and.reduce([mask for *_, mask in values.values()])
     if done.sum() < 2:
@@ -133,8 +127,7 @@ def _final(t: Floats, splits: dict[str, PathValues], place: float) -> dict[str, 
     return {key: value for key, value in final_metrics(splits, index).items() if np.isfinite(value)}
 
 
-def _values(file: h5py.File, shape: tuple[int, ...]) -> dict[str, tuple[Floats, Floats, Mask]]:
-    """Loss, error and mask of computed points of each split; a row is one value of y."""
+def _values(file: h5py.File, shape: tuple[int, ...]) -> SplitValues:
     found = {}
     for split in SPLITS:
         if not _hdf5.has(file, f"{split}_loss"):
@@ -185,8 +178,7 @@ def _is_descending(axis: Floats) -> bool:
     return len(axis) > 1 and bool((np.diff(axis) < 0).all())
 
 
-def _flipped(values: dict[str, tuple[Floats, Floats, Mask]], axis: int) -> dict[str, tuple[Floats, Floats, Mask]]:
-    """The values with one axis reversed."""
+def _flipped(values: SplitValues, axis: int) -> SplitValues:
     return {
         split: (np.flip(loss, axis), np.flip(error, axis), np.flip(done, axis))
         for split, (loss, error, done) in values.items()

@@ -120,7 +120,6 @@ class PausableGraph:
         self.stops = frozenset(stops)
 
     def start(self, x: Tensor) -> ForwardPass:
-        """A new forward pass on an input."""
         return ForwardPass(self, x)
 
 
@@ -193,7 +192,6 @@ class ForwardPass:
 
 
 def _function(graph: fx.GraphModule, node: fx.Node) -> Callable[..., Any]:
-    """The function of a node."""
     match node.op:
         case "call_module":
             return graph.get_submodule(str(node.target))

@@ -94,7 +94,6 @@ def window_maximum(images: Tensor, window: Window) -> Tensor:
 
 
 def _replace(node: fx.Node, function: Callable[..., Tensor], arguments: tuple[Any, ...]) -> None:
-    """Replace a node by a call of a function."""
     with node.graph.inserting_before(node):
         node.replace_all_uses_with(node.graph.call_function(function, arguments))
     node.graph.erase_node(node)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, PathValues, PlaneRecord
+from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, PlaneRecord
 
 if TYPE_CHECKING:
     from valleyscope.landscape.storage.landscape_file import Landscape
@@ -73,8 +73,7 @@ def _plane(plane: PlaneRecord) -> list[Any]:
 
 
 def _path(path: PathRecord) -> list[Any]:
-    values: Mapping[str, PathValues] = path.splits
-    splits = {split: [each.loss, each.error] for split, each in values.items()}
+    splits = {split: [values.loss, values.error] for split, values in path.splits.items()}
     return [path.name, path.kind, path.start, path.end, path.note, path.t, path.arc, splits]
 
 

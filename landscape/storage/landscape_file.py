@@ -20,7 +20,6 @@ After the HDF5 data comes a checksum of all bytes (see ``file_checksum``).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
@@ -38,7 +37,7 @@ from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, Pla
 
 FORMAT: Final = "valleyscope-landscape"
 VERSION: Final = 1
-_DIGESTS_ATTRIBUTE: Final = "sha256"
+_DIGESTS: Final = "sha256"
 _images: Final = count()
 
 
@@ -92,12 +91,9 @@ class Landscape:
             raise FileNotFoundError(f"{os.fspath(path)}: there is no such file")
         try:
             with _hdf5.open_file(path) as file:
-                landscape = _reader(file, path)(file)
-                written = (
-                    _members.read_json(file, _DIGESTS_ATTRIBUTE)
-                    if _hdf5.has_attribute(file, _DIGESTS_ATTRIBUTE)
-                    else None
-                )
+                _check_format(file, path)
+                landscape = _read(file)
+                written = _members.read_json(file, _DIGESTS) if _hdf5.has_attribute(file, _DIGESTS) else None
             check_landscape(landscape)
             _check_digests(landscape, written)
         except (NotALandscape, DamagedLandscape):
@@ -122,7 +118,7 @@ def _image(landscape: Landscape) -> bytes:
             file.attrs[name] = getattr(landscape, name)
         _members.write_json(file, "spec", landscape.spec)
         _members.write_json(file, "provenance", landscape.provenance)
-        _members.write_json(file, _DIGESTS_ATTRIBUTE, digests(landscape))
+        _members.write_json(file, _DIGESTS, digests(landscape))
         trajectories = file.create_group("trajectory", track_order=True)
         minima = file.create_group("minima", track_order=True)
         for minimum in landscape.minima.values():
@@ -141,8 +137,7 @@ def _image(landscape: Landscape) -> bytes:
         return image
 
 
-def _reader(file: h5py.File, path: str | os.PathLike[str]) -> Callable[[h5py.File], Landscape]:
-    """The function that reads the file's format version."""
+def _check_format(file: h5py.File, path: str | os.PathLike[str]) -> None:
     try:
         name = _hdf5.text_attribute(file, "format")
     except _hdf5.InvalidContent:
@@ -159,11 +154,10 @@ def _reader(file: h5py.File, path: str | os.PathLike[str]) -> Callable[[h5py.Fil
             f"{os.fspath(path)}: was written by a newer version of Valleyscope (format {version}, this one reads up to "
             f"{VERSION}); upgrade to open it"
         )
-    if version not in _READERS:
+    if version != VERSION:
         raise DamagedLandscape(
             f"{os.fspath(path)}: attribute 'version' is {version}; known versions are 1 to {VERSION}"
         )
-    return _READERS[version]
 
 
 def _check_digests(landscape: Landscape, written: Any) -> None:
@@ -171,13 +165,13 @@ def _check_digests(landscape: Landscape, written: Any) -> None:
     if written is None:
         return
     if not isinstance(written, dict):
-        raise _hdf5.InvalidContent(f"file: attribute {_DIGESTS_ATTRIBUTE!r} is not an object of members and digests")
+        raise _hdf5.InvalidContent(f"file: attribute {_DIGESTS!r} is not an object of members and digests")
     difference = altered(written, digests(landscape))
     if difference is not None:
         raise _hdf5.InvalidContent(difference)
 
 
-def _read_version_1(file: h5py.File) -> Landscape:
+def _read(file: h5py.File) -> Landscape:
     minima = _hdf5.subgroup(file, "minima")
     planes = _hdf5.subgroup(file, "planes")
     paths = {kind: _hdf5.subgroup(file, kind) for kind in ("curves", "lines")}
@@ -193,6 +187,3 @@ def _read_version_1(file: h5py.File) -> Landscape:
         created=_hdf5.text_attribute(file, "created"),
         updated=_hdf5.text_attribute(file, "updated"),
     )
-
-
-_READERS: Final[dict[int, Callable[[h5py.File], Landscape]]] = {1: _read_version_1}

@@ -44,7 +44,7 @@ def test_every_call_ends_and_says_that_the_store_cannot_be_reached(
         "probe": objects.probe,
         "put": lambda: objects.put("experiments/one", tmp_path / "file"),
         "get": lambda: objects.get("experiments/one", tmp_path / "copy"),
-        "remove": lambda: objects.remove(["experiments/one"]),
+        "remove": lambda: objects.remove("experiments/one"),
     }
     with s3.gate.mute(), monkeypatch.context() as hasty:
         hasty.setattr(s3_timeouts, "REQUEST_SECONDS", 0.3)  # only where no answer comes: others may take longer

@@ -44,10 +44,7 @@ def recipes() -> Any:
 def models(app_state: State) -> Any:
     """List the networks that a spec can name, with their options."""
     app_state.model_info_cache.prepare()  # an estimate usually follows
-    named = [
-        Architecture(name=found.name, description=found.description, options=dict(found.options), needs=found.needs)
-        for found in describe_models().values()
-    ]
+    named = [Architecture.model_validate(found) for found in describe_models().values()]
     own = [
         Architecture(name=name, description=_ADDED, options={}, needs="see its author")
         for name in app_state.settings.allowed_models

@@ -26,9 +26,7 @@ _FORM_SCHEMA = {
     "required": ["file"],
     "properties": {
         "file": {"type": "string", "format": "binary", "description": "the safetensors file"},
-        "model": {"type": "string", "description": "same as the query parameter"},
-        "dataset": {"type": "string", "description": "same as the query parameter"},
-        "name": {"type": "string", "description": "same as the query parameter"},
+        **{name: {"type": "string", "description": "as in the query"} for name in ("model", "dataset", "name")},
     },
 }
 
@@ -86,7 +84,7 @@ async def upload(
 @router.get("/checkpoints", response_model=Checkpoints, responses=problems())
 def list_checkpoints(app_state: State) -> Any:
     """List uploaded checkpoints, newest first."""
-    return Checkpoints(items=[Checkpoint.model_validate(row) for row in app_state.service.checkpoint_table.list()])
+    return {"items": app_state.service.checkpoint_table.list()}
 
 
 @router.get("/checkpoints/{id}", response_model=Checkpoint, responses=problems(404))

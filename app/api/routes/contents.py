@@ -9,9 +9,8 @@ from pydantic import Field
 from starlette.responses import Response
 
 from valleyscope.app.api.cached_responses import cached_response
-from valleyscope.app.api.dependencies import State
+from valleyscope.app.api.dependencies import ExperimentId, State
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
-from valleyscope.app.api.parameters import ExperimentId
 from valleyscope.app.api.schemas import Identifier, ResponseModel
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE
 from valleyscope.app.jobs.task_table import contributions_of
@@ -64,32 +63,7 @@ class Contents(ResponseModel):
     warnings: list[ContentsWarning] = Field(description="such as a threshold that prunes nothing")
 
 
-_EXAMPLE = {
-    "experiment": "019a8c3f2be5d0c1",
-    "minima": ["sgd", "altsdp", "control"],
-    "curves": ["valley"],
-    "lines": ["sgd-altsdp", "sgd-control"],
-    "planes": {"valley": {"rows": 41, "columns": 41, "computed": 1681, "splits": ["train", "test"]}},
-    "verdict": True,
-    "provenance": {
-        "fingerprint": "d4d5c4fe160a9f8a7d262092885622a03f424d614a0aa5f0249a0a1b1351e87c",
-        "dataset": "digits",
-        "seeds": {"sgd": {"initialisation": 0, "order": 0, "augmentation": 0}},
-        "versions": {"python": "3.11.7", "valleyscope": "0.1.0", "torch": "2.13.0"},
-        "batch_norm": "population",
-        "samples": "all",
-        "machine": "Linux x86_64, 2 cores",
-    },
-    "workers": [{"worker": "lab-7, cpu", "tasks": 23, "seconds": 71.3}],
-    "warnings": [],
-}
-
-
-@router.get(
-    "/experiments/{id}/contents",
-    response_model=Contents,
-    responses={200: {"content": {"application/json": {"example": _EXAMPLE}}}, **NOT_MODIFIED, **problems(404)},
-)
+@router.get("/experiments/{id}/contents", response_model=Contents, responses={**NOT_MODIFIED, **problems(404)})
 def contents(id: ExperimentId, request: Request, app_state: State) -> Response:
     """List the results so far, the workers that computed them, and what they depend on.
 
@@ -101,27 +75,22 @@ def contents(id: ExperimentId, request: Request, app_state: State) -> Response:
         warnings = [ContentsWarning.model_validate(row) for row in warnings_of(connection, id)]
 
     def make(landscape: Landscape) -> bytes:
-        return encoded(_contents(id, landscape, workers, warnings))
+        found = Contents(
+            experiment=id,
+            minima=list(landscape.minima),
+            curves=list(landscape.curves),
+            lines=list(landscape.lines),
+            planes={name: _plane(plane) for name, plane in landscape.planes.items()},
+            verdict=landscape.verdict is not None,
+            provenance=to_json(landscape.provenance),
+            workers=workers,
+            warnings=warnings,
+        )
+        return encoded(found.model_dump())
 
     if app_state.landscape_cache.tag(app_state.service.located(row, LANDSCAPE).parent) is None:
         return Response(make(Landscape(row.name, provenance={})), media_type="application/json")
     return cached_response(request, app_state, row, ("contents", workers, warnings), make)
-
-
-def _contents(
-    id: str, landscape: Landscape, workers: list[Contribution], warnings: list[ContentsWarning]
-) -> dict[str, Any]:
-    return Contents(
-        experiment=id,
-        minima=list(landscape.minima),
-        curves=list(landscape.curves),
-        lines=list(landscape.lines),
-        planes={name: _plane(plane) for name, plane in landscape.planes.items()},
-        verdict=landscape.verdict is not None,
-        provenance=to_json(landscape.provenance),
-        workers=workers,
-        warnings=warnings,
-    ).model_dump()
 
 
 def _plane(plane: PlaneRecord) -> PlaneContents:

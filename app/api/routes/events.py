@@ -9,9 +9,8 @@ from fastapi import APIRouter, Header, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
-from valleyscope.app.api.dependencies import AppState, State
+from valleyscope.app.api.dependencies import AppState, ExperimentId, State
 from valleyscope.app.api.openapi import problems
-from valleyscope.app.api.parameters import ExperimentId
 from valleyscope.app.storage.event_table import KINDS, EventRow, read_events
 from valleyscope.app.storage.experiment_table import ACTIVE, Unknown
 

@@ -7,9 +7,8 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Header, Query, Response
 
-from valleyscope.app.api.dependencies import AppState, State
+from valleyscope.app.api.dependencies import AppState, ExperimentId, JsonBody, State
 from valleyscope.app.api.openapi import LOCATION, links, problems
-from valleyscope.app.api.parameters import ExperimentId, JsonBody
 from valleyscope.app.api.problems import Problem, field_problems, invalid_parameter
 from valleyscope.app.api.schemas import Cost, Experiment, ExperimentPage
 from valleyscope.app.api.serializers import detail, summary
@@ -95,8 +94,7 @@ def list_experiments(
             state=state or status, search=search or None, after=cursor, limit=limit
         )
     except BadCursor as error:
-        message = "is not a valid cursor: pass `next` from the previous page"
-        raise invalid_parameter("query", "cursor", message, cursor) from error
+        raise invalid_parameter("query", "cursor", str(error), cursor) from error
     found = ExperimentPage(items=[summary(row) for row in page.items], next=page.after)
     # As bytes: FastAPI would validate every row again.
     response = Response(found.model_dump_json(), media_type="application/json")

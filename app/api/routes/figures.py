@@ -9,9 +9,8 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from valleyscope.app.api.cached_responses import cached_response, not_available
-from valleyscope.app.api.dependencies import State
+from valleyscope.app.api.dependencies import ExperimentId, State
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
-from valleyscope.app.api.parameters import ExperimentId
 from valleyscope.app.api.routes.results import PlaneName, Split, Value, find_grid, find_plane
 from valleyscope.app.storage.experiment_table import ExperimentRow
 from valleyscope.landscape.colours import colours_of
@@ -29,8 +28,6 @@ Quantity = Literal["loss", "accuracy", "sparsity", "zero_groups", "threshold", "
 
 @dataclass(frozen=True)
 class FigureQuery:
-    """The query parameters of a figure."""
-
     kind: Annotated[Kind, Query(description="type of figure")] = "contour"
     plane: PlaneName = None
     split: Split = "train"

@@ -22,9 +22,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from valleyscope.app.api.cached_responses import not_available, open_snapshot
-from valleyscope.app.api.dependencies import AppState, State
+from valleyscope.app.api.dependencies import AppState, ExperimentId, State
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
-from valleyscope.app.api.parameters import ExperimentId
 from valleyscope.app.api.problems import Problem
 from valleyscope.app.api.schemas import ResponseModel
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPEC, VERDICT

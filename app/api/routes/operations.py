@@ -11,7 +11,7 @@ from valleyscope.app.api.dependencies import State
 from valleyscope.app.api.metrics import CONTENT_TYPE
 from valleyscope.app.api.openapi import problems
 from valleyscope.app.api.problems import Problem
-from valleyscope.app.api.schemas import Health, Queue, QueuedTask, Ready, Worker, Workers
+from valleyscope.app.api.schemas import Health, Queue, Ready, Workers
 
 router = APIRouter(tags=["operations"])
 root_router = APIRouter(tags=["operations"])
@@ -20,14 +20,13 @@ root_router = APIRouter(tags=["operations"])
 @router.get("/workers", response_model=Workers, responses=problems())
 def workers(app_state: State) -> Any:
     """List the running workers: device, state and current task."""
-    return Workers(items=[Worker.model_validate(row) for row in app_state.service.workers()])
+    return {"items": app_state.service.workers()}
 
 
 @router.get("/queue", response_model=Queue, responses=problems())
 def queue(app_state: State) -> Any:
     """List the waiting tasks in the order in which workers take them."""
-    tasks = app_state.service.orchestrator_pool.jobs.queued_tasks()[:1000]
-    return Queue(items=[QueuedTask.model_validate(task) for task in tasks])
+    return {"items": app_state.service.orchestrator_pool.jobs.queued_tasks()[:1000]}
 
 
 @root_router.get("/healthz", response_model=Health, responses=problems())

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from valleyscope.app.api.cached_responses import cached_response, not_available
-from valleyscope.app.api.dependencies import State
+from valleyscope.app.api.dependencies import ExperimentId, State
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
-from valleyscope.app.api.parameters import ExperimentId
 from valleyscope.app.api.problems import Problem
 from valleyscope.app.api.schemas import Minima, Profile, Surface, Verdict
 from valleyscope.app.api.serializers import planes_of
@@ -42,7 +41,12 @@ Value = Annotated[Literal["loss", "error"], Query(description="loss in nats, or 
 def minima(id: ExperimentId, request: Request, app_state: State) -> Response:
     """Read the trained minima: metrics of each epoch and sparsity of each layer."""
     row = app_state.service.experiment_table.get(id)
-    return cached_response(request, app_state, row, ("minima",), lambda landscape: encoded(_minima(id, landscape)))
+
+    def make(landscape: Landscape) -> bytes:
+        found = {name: minimum_json(minimum) for name, minimum in landscape.minima.items()}
+        return encoded({"experiment": id, "minima": found})
+
+    return cached_response(request, app_state, row, ("minima",), make)
 
 
 @router.get(
@@ -76,7 +80,10 @@ def surface(
     def make(landscape: Landscape) -> bytes:
         record = find_plane(landscape, row, plane)
         values = find_grid(record, split, value)
-        return _surface_bytes(record, values) if binary else encoded(_surface(id, record, values, split, value))
+        if binary:
+            return _surface_bytes(record, values)
+        about = {"experiment": id, "split": split, "value": value}
+        return encoded({**about, **plane_json(record), "z": typed_array(values)})
 
     media_type = _BINARY if binary else "application/json"
     return cached_response(request, app_state, row, ("surface", plane, split, value), make, media_type=media_type)
@@ -132,17 +139,9 @@ def find_grid(plane: PlaneRecord, split: str, value: str) -> Floats:
     return plane.splits[split][value]
 
 
-def _surface(id: str, plane: PlaneRecord, values: Floats, split: str, value: str) -> dict[str, Any]:
-    return {"experiment": id, "split": split, "value": value, **plane_json(plane), "z": typed_array(values)}
-
-
 def _surface_bytes(plane: PlaneRecord, values: Floats) -> bytes:
     shape = np.array(plane.shape, dtype="<u4").tobytes()
     return b"".join((shape, *(packed(array) for array in (plane.x, plane.y, values, plane.done))))
-
-
-def _minima(id: str, landscape: Landscape) -> dict[str, Any]:
-    return {"experiment": id, "minima": {name: minimum_json(found) for name, found in landscape.minima.items()}}
 
 
 def _wants_binary(request: Request) -> bool:

@@ -11,8 +11,7 @@ import pytest
 
 from tests.app.runs import valley
 from tests.app.servers import Server
-from valleyscope.app.commands.client import Client
-from valleyscope.app.commands.server_option import connect
+from valleyscope.app.commands.client import Client, connect
 from valleyscope.app.settings import BadSettings, Settings
 
 ELSEWHERE = "http://valley.example:8360"
