@@ -259,7 +259,7 @@ def _ended(client: httpx.Client, id: str) -> dict[str, Any] | None:
 
 def test_the_five_commands_of_the_readme_are_about_what_is_there() -> None:
     text = (HOUSE / "README.md").read_text(encoding="utf-8")
-    section = text.split("## Three GPU workers in five commands")[1].split("\n## ")[0]
+    section = text.split("Three GPU workers, with Docker")[1].split("\n## ")[0]
     commands = [line.partition("#")[0].split() for line in section.splitlines() if line.startswith("    ")]
     assert len(commands) == 5
     makefile = (HOUSE / "Makefile").read_text(encoding="utf-8")

@@ -61,7 +61,7 @@ def test_trouble_is_known_within_seconds_and_gone_with_its_cause(s3: S3, tmp_pat
     replica = ObjectStoreReplica(ObjectStore(STORE), Home(tmp_path))
     until(lambda: replica.problem() is None)  # a busy machine may have no answer in the seconds that are waited for it
     with s3.gate.mute():
-        replica._asked = None
+        replica._check_started = None
         for _ in range(2):
             began = time.monotonic()
             assert "does not answer" in str(replica.problem())

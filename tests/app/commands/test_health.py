@@ -39,7 +39,7 @@ def test_a_heartbeat_is_well_while_its_worker_lives_and_is_fresh(tmp_path: Path)
     with pytest.raises(ValueError, match="another worker"):
         HealthFile(path, "worker-2")
     os.truncate(path, 0)
-    with pytest.raises(Unhealthy, match="has not said yet"):
+    with pytest.raises(Unhealthy, match="has not written its state yet"):
         check_health_file(path)
     path.write_text("worker-1\n")
     os.utime(path, (time.time() - 100, time.time() - 100))

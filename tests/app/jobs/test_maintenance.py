@@ -27,8 +27,8 @@ def test_a_folder_that_cannot_be_removed_does_not_keep_a_service_from_starting(
         doomed = experiment_table.add(connection, Spec.model_validate(TINY), key=None, priority=100).id
         experiment_table.mark_deleted(connection, doomed)
     storage.experiment(doomed).mkdir()
-    (storage.home / "trash").rmdir()
-    (storage.home / "trash").write_text("in the way")
+    (storage.path / "trash").rmdir()
+    (storage.path / "trash").write_text("in the way")
     DBOS.migrate(database.engine.url.render_as_string(hide_password=False))
     jobs = JobQueue(database, "api-1-0", CONTROL, print)
     jobs.connect()
