@@ -69,7 +69,7 @@ WITHOUT_TORCH = (
     "valleyscope.landscape.analysis.verdict",
     "valleyscope.training.models",
     "valleyscope.training.settings",
-    "valleyscope.training.sources",
+    "valleyscope.training.dataset_sources",
 )
 
 

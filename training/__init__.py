@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from valleyscope.training.checkpoints import save_checkpoint as save_checkpoint
     from valleyscope.training.datasets import Dataset as Dataset
     from valleyscope.training.datasets import load_dataset as load_dataset
-    from valleyscope.training.groups import partition as partition
     from valleyscope.training.loop import Cancelled as Cancelled
     from valleyscope.training.loop import Diverged as Diverged
     from valleyscope.training.loop import Trained as Trained
     from valleyscope.training.loop import train as train
     from valleyscope.training.models import build_model as build_model
+    from valleyscope.training.parameter_groups import partition as partition
     from valleyscope.training.sdp import sdp_step as sdp_step
     from valleyscope.training.settings import Training as Training
     from valleyscope.training.thresholds import accumulated_threshold as accumulated_threshold
     from valleyscope.training.thresholds import c_for_target as c_for_target
-    from valleyscope.training.zeros import sparsity as sparsity
+    from valleyscope.training.zero_groups import sparsity as sparsity
 
 _MODULES = {
     "AltSDP": "altsdp",
@@ -38,10 +38,10 @@ _MODULES = {
     "c_for_target": "thresholds",
     "load_checkpoint": "checkpoints",
     "load_dataset": "datasets",
-    "partition": "groups",
+    "partition": "parameter_groups",
     "save_checkpoint": "checkpoints",
     "sdp_step": "sdp",
-    "sparsity": "zeros",
+    "sparsity": "zero_groups",
     "train": "loop",
 }
 

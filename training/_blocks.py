@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from valleyscope.training.groups import group_dims
+from valleyscope.training.parameter_groups import group_dims
 
 # Slabs of about this many weights are still in cache when their norms are computed. Several slabs are scaled at once, a
 # compromise between cache hits and the number of calls.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from valleyscope.training.sources import REMEDY, CorruptData, Source
+from valleyscope.training.dataset_sources import REMEDY, CorruptData, Source
 
 _PIXELS = 3 * 32 * 32
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from valleyscope.training.sources import REMEDY, CorruptData, Source
+from valleyscope.training.dataset_sources import REMEDY, CorruptData, Source
 
 _UNSIGNED_BYTE = 8
 

@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from valleyscope.training.files import replace_file
+from valleyscope.training.atomic_write import replace_file
 
 FORMAT = "valleyscope-checkpoint"
 FORMAT_VERSION = 1

@@ -18,7 +18,7 @@ from valleyscope.training._cifar import read_cifar
 from valleyscope.training._download import DownloadFailed, Progress, fetch
 from valleyscope.training._idx import read_mnist
 from valleyscope.training._plugins import is_plugin, load_factory
-from valleyscope.training.sources import SOURCES, CorruptData, MissingData, Source, data_root
+from valleyscope.training.dataset_sources import SOURCES, CorruptData, MissingData, Source, data_root
 
 __all__ = ["CorruptData", "Dataset", "MissingData", "data_root", "load_dataset"]
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from valleyscope.training.groups import ParameterGroup
-from valleyscope.training.zeros import LayerSparsity, Sparsity, angle, sparsity
+from valleyscope.training.parameter_groups import ParameterGroup
+from valleyscope.training.zero_groups import LayerSparsity, Sparsity, angle, sparsity
 
 # Large enough to fill the vector units, small enough that activations stay in cache.
 _BLOCK = 256

@@ -21,9 +21,9 @@ from valleyscope.training.augmentation import crop_and_flip
 from valleyscope.training.checkpoints import save_checkpoint
 from valleyscope.training.datasets import Dataset
 from valleyscope.training.epochs import Epoch, measure
-from valleyscope.training.forecast import Forecast, forecast
-from valleyscope.training.groups import ParameterGroup, partition
+from valleyscope.training.parameter_groups import ParameterGroup, partition
 from valleyscope.training.preflight import check_run
+from valleyscope.training.pruning_forecast import Forecast, forecast
 from valleyscope.training.settings import Training, steps_an_epoch
 from valleyscope.training.state import State, identity, load_state, save_state
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from valleyscope.training.groups import group_dims, group_norms
+from valleyscope.training.parameter_groups import group_dims, group_norms
 
 
 def sdp_step(group: Mapping[str, Any], strength: float, factors: Tensor | Sequence[float]) -> list[Tensor]:

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from valleyscope.training.atomic_write import replace_file
 from valleyscope.training.datasets import Dataset
 from valleyscope.training.epochs import Epoch
-from valleyscope.training.files import replace_file
 from valleyscope.training.settings import Training
 
 STATE_FILE = "training-state.pt"

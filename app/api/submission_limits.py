@@ -11,8 +11,8 @@ from valleyscope.app.experiments.spec import Model, Spec
 from valleyscope.app.experiments.spec_errors import InvalidField, Path, raise_errors
 from valleyscope.app.settings import Settings
 from valleyscope.app.storage.checkpoint_table import CheckpointRow
+from valleyscope.training.dataset_sources import SOURCES
 from valleyscope.training.models import describe_models
-from valleyscope.training.sources import SOURCES
 
 _LARGEST_OPTION = 16_384
 _LONGEST_OPTION = 64

@@ -30,7 +30,7 @@ from valleyscope.app.storage.home_identity import HomeIdentity, WrongHome
 from valleyscope.app.storage.migrations import found_version, steps
 from valleyscope.app.storage.object_store import BadStore, StoreUnavailable
 from valleyscope.app.storage.tables import processes
-from valleyscope.training.sources import SOURCES, data_root
+from valleyscope.training.dataset_sources import SOURCES, data_root
 
 Row = tuple[str, str]
 _MIN_POSTGRES = 14

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from valleyscope.app.experiments.accumulated_threshold import ThresholdReach, threshold_reach
 from valleyscope.app.experiments.model_info import ModelInfo
 from valleyscope.app.experiments.spec import Spec
-from valleyscope.app.experiments.threshold_reach import ThresholdReach, threshold_reach
 from valleyscope.training.settings import steps_an_epoch
 
 RULE = (

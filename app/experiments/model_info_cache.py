@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from valleyscope.app.experiments.spec import Model
 from valleyscope.landscape.storage.atomic_write import write_atomically
-from valleyscope.training.sources import SOURCES
+from valleyscope.training.dataset_sources import SOURCES
 
 log = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from valleyscope.app.experiments.json_subprocess import serve_requests
-from valleyscope.training.groups import group_norms, partition, prunable
+from valleyscope.training.dataset_sources import SOURCES
 from valleyscope.training.models import build_model, count_parameters, multiply_adds
+from valleyscope.training.parameter_groups import group_norms, partition, prunable
 from valleyscope.training.settings import Structure
-from valleyscope.training.sources import SOURCES
 
 # The names that safetensors gives to torch's types.
 _TYPES = {

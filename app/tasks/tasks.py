@@ -25,8 +25,8 @@ from valleyscope.app.experiments.task_results import (
     SurfaceTile,
     TrainedMinimum,
 )
-from valleyscope.app.tasks.assignment import Assignment
 from valleyscope.app.tasks.context import TaskContext
+from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.tasks.torch_device import MemoryFull, device_name, is_memory_full, set_precision, torch_device
 from valleyscope.landscape import along, fit_curve, verdict
 from valleyscope.landscape.analysis.profiles import Profile, line
@@ -42,8 +42,8 @@ from valleyscope.training import train
 from valleyscope.training.augmentation import crop_and_flip
 from valleyscope.training.checkpoints import Checkpoint, check_state, read_checkpoint, save_checkpoint
 from valleyscope.training.epochs import Epoch, measure
-from valleyscope.training.groups import partition
 from valleyscope.training.loop import Progress
+from valleyscope.training.parameter_groups import partition
 
 Report = Callable[[float, dict[str, Any]], None]
 CancelCheck = Callable[[], bool]

@@ -20,8 +20,8 @@ from typing import Any
 from valleyscope.app import log_config
 from valleyscope.app.devices import environment_of
 from valleyscope.app.experiments.task_results import Result
-from valleyscope.app.tasks.assignment import Assignment
 from valleyscope.app.tasks.failures import FULL, Fault, disk_fault
+from valleyscope.app.tasks.task_assignment import Assignment
 
 _SPAWN = multiprocessing.get_context("spawn")
 

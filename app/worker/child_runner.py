@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from valleyscope.app.devices import CPU
 from valleyscope.app.experiments.task_results import Result
-from valleyscope.app.tasks.assignment import Assignment
 from valleyscope.app.tasks.failures import WorkerFault
+from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.worker.child_process import Advance, Child, Failed, Finished, Message, SelfTestResult
 
 log = logging.getLogger(__name__)

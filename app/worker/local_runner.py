@@ -14,7 +14,7 @@ from valleyscope.app.devices import devices_for
 from valleyscope.app.experiments.experiment_writer import ExperimentWriter
 from valleyscope.app.experiments.plan import PlanState, Task
 from valleyscope.app.experiments.task_results import Result
-from valleyscope.app.tasks.assignment import Assignment
+from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.worker.child_process import Advance, Child, Failed, Finished, Message
 
 log = logging.getLogger(__name__)

@@ -23,8 +23,8 @@ from valleyscope.app.jobs.task_table import TaskTable
 from valleyscope.app.storage.database import Database, Stopped
 from valleyscope.app.storage.file_store import FileStore
 from valleyscope.app.storage.home import Home
-from valleyscope.app.tasks.assignment import Assignment
 from valleyscope.app.tasks.failures import FULL, WorkerFault, disk_fault
+from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.worker.cancel_watch import CancelWatch
 from valleyscope.app.worker.child_runner import ChildCrashed, ChildRunner, Interrupted, TaskFailed
 from valleyscope.app.worker.progress_buffer import ProgressBuffer, outcome_events

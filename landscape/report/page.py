@@ -21,8 +21,8 @@ from valleyscope.landscape.figures.theme import quantity_title
 from valleyscope.landscape.plot_style import STATIC
 from valleyscope.landscape.report import tables
 from valleyscope.landscape.report.embedding import figure_data, import_map
+from valleyscope.landscape.report.html_text import moment, text
 from valleyscope.landscape.report.verdict_section import head
-from valleyscope.landscape.report.words import moment, text
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import TRAJECTORY, PlaneRecord, recorded

@@ -10,7 +10,7 @@ import numpy as np
 
 from valleyscope.landscape.analysis.barriers import path_barrier
 from valleyscope.landscape.figures.profile import path_label
-from valleyscope.landscape.report.words import MISSING, barrier, loss, moment, percent, text
+from valleyscope.landscape.report.html_text import MISSING, barrier, loss, moment, percent, text
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Floats, MinimumRecord, PathRecord, error_split
 

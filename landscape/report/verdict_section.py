@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from valleyscope.landscape.report.words import barrier, percent, text
+from valleyscope.landscape.report.html_text import barrier, percent, text
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from typing import Any, Final
 
 import h5py
 
-from valleyscope.landscape.storage import _hdf5, _members
+from valleyscope.landscape.storage import _hdf5, _hdf5_records
 from valleyscope.landscape.storage._checks import check_landscape
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.digests import altered, digests
@@ -93,7 +93,7 @@ class Landscape:
             with _hdf5.open_file(path) as file:
                 _check_format(file, path)
                 landscape = _read(file)
-                written = _members.read_json(file, _DIGESTS) if _hdf5.has_attribute(file, _DIGESTS) else None
+                written = _hdf5_records.read_json(file, _DIGESTS) if _hdf5.has_attribute(file, _DIGESTS) else None
             check_landscape(landscape)
             _check_digests(landscape, written)
         except (NotALandscape, DamagedLandscape):
@@ -116,22 +116,22 @@ def _image(landscape: Landscape) -> bytes:
         file.attrs["version"] = VERSION
         for name in ("name", "created", "updated"):
             file.attrs[name] = getattr(landscape, name)
-        _members.write_json(file, "spec", landscape.spec)
-        _members.write_json(file, "provenance", landscape.provenance)
-        _members.write_json(file, _DIGESTS, digests(landscape))
+        _hdf5_records.write_json(file, "spec", landscape.spec)
+        _hdf5_records.write_json(file, "provenance", landscape.provenance)
+        _hdf5_records.write_json(file, _DIGESTS, digests(landscape))
         trajectories = file.create_group("trajectory", track_order=True)
         minima = file.create_group("minima", track_order=True)
         for minimum in landscape.minima.values():
-            _members.write_minimum(minima, trajectories, minimum)
+            _hdf5_records.write_minimum(minima, trajectories, minimum)
         planes = file.create_group("planes", track_order=True)
         for plane in landscape.planes.values():
-            _members.write_plane(planes, plane)
+            _hdf5_records.write_plane(planes, plane)
         for kind, paths in (("curves", landscape.curves), ("lines", landscape.lines)):
             group = file.create_group(kind, track_order=True)
             for path in paths.values():
-                _members.write_path(group, path)
+                _hdf5_records.write_path(group, path)
         if landscape.verdict is not None:
-            _members.write_verdict(file, landscape.verdict)
+            _hdf5_records.write_verdict(file, landscape.verdict)
         file.flush()
         image: bytes = file.id.get_file_image()
         return image
@@ -177,13 +177,13 @@ def _read(file: h5py.File) -> Landscape:
     paths = {kind: _hdf5.subgroup(file, kind) for kind in ("curves", "lines")}
     return Landscape(
         name=_hdf5.text_attribute(file, "name"),
-        spec=_members.read_json(file, "spec"),
-        provenance=_members.read_json(file, "provenance"),
-        minima={name: _members.read_minimum(minima, name) for name in _hdf5.names(minima)},
-        planes={name: _members.read_plane(planes, name) for name in _hdf5.names(planes)},
-        curves={name: _members.read_path(paths["curves"], name) for name in _hdf5.names(paths["curves"])},
-        lines={name: _members.read_path(paths["lines"], name) for name in _hdf5.names(paths["lines"])},
-        verdict=_members.read_verdict(file),
+        spec=_hdf5_records.read_json(file, "spec"),
+        provenance=_hdf5_records.read_json(file, "provenance"),
+        minima={name: _hdf5_records.read_minimum(minima, name) for name in _hdf5.names(minima)},
+        planes={name: _hdf5_records.read_plane(planes, name) for name in _hdf5.names(planes)},
+        curves={name: _hdf5_records.read_path(paths["curves"], name) for name in _hdf5.names(paths["curves"])},
+        lines={name: _hdf5_records.read_path(paths["lines"], name) for name in _hdf5.names(paths["lines"])},
+        verdict=_hdf5_records.read_verdict(file),
         created=_hdf5.text_attribute(file, "created"),
         updated=_hdf5.text_attribute(file, "updated"),
     )

@@ -2,7 +2,7 @@
 
 import { dataTable } from '../components/data-table.js';
 import { element } from '../elements.js';
-import { valueAt } from '../plots/along.js';
+import { valueAt } from '../plots/along-path.js';
 import { setMarks } from '../plots/cursor.js';
 import { valueText } from '../plots/numbers.js';
 import { Plot } from '../plots/plot.js';

@@ -1,6 +1,6 @@
 /** Mouse, touch and arrow keys on a surface: shows the values there and moves the cursor of a nearby path. */
 
-import { drawnPaths, nearestPath, placeAt } from '../plots/along.js';
+import { drawnPaths, nearestPath, placeAt } from '../plots/along-path.js';
 import { scenePixel } from '../plots/cursor.js';
 import { shownPoints } from '../plots/labels.js';
 import { significant, valueText } from '../plots/numbers.js';

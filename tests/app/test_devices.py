@@ -21,8 +21,8 @@ from valleyscope.app.experiments.recipes import DEMO, load_recipe
 from valleyscope.app.experiments.spec import Spec, parse_spec
 from valleyscope.app.settings import BadSettings
 from valleyscope.app.tasks import torch_device
-from valleyscope.app.tasks.assignment import Assignment
 from valleyscope.app.tasks.context import TaskContext
+from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.tasks.torch_device import MemoryFull, NoDevice, is_memory_full, retry_smaller_blocks, set_precision
 from valleyscope.app.worker.child_process import Child, Failed, Heartbeat
 

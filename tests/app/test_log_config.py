@@ -15,7 +15,7 @@ from pathlib import Path
 from valleyscope.app.experiments.plan import Kind, Task
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.log_config import Style, start_logging
-from valleyscope.app.tasks.assignment import Assignment
+from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.worker.child_runner import ChildRunner
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from valleyscope.app.experiments.plan import plan
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.experiments.task_results import Result
 from valleyscope.app.settings import Settings
-from valleyscope.app.tasks.assignment import Assignment
+from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.worker.child_process import Advance
 from valleyscope.app.worker.child_runner import ChildRunner, Interrupted
 from valleyscope.app.worker.worker import NICENESS, Worker

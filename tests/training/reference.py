@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from valleyscope.training.altsdp import AltSDP
-from valleyscope.training.groups import partition
-from valleyscope.training.zeros import sparsity
+from valleyscope.training.parameter_groups import partition
+from valleyscope.training.zero_groups import sparsity
 
 MODES = ["prox", "dual", "cumulative"]
 STRUCTURES = ["filter", "kernel", "vector", "element"]

@@ -12,7 +12,7 @@ from torch import nn
 from tests.training.reference import MODES, RATES, STEPS, STRUCTURES, Case, Reference, scale_for
 from valleyscope.training import _blocks
 from valleyscope.training.altsdp import AltSDP
-from valleyscope.training.zeros import sparsity
+from valleyscope.training.zero_groups import sparsity
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 

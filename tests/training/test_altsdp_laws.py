@@ -24,8 +24,8 @@ from tests.training.reference import (
     weights_of,
 )
 from valleyscope.training.altsdp import AltSDP
-from valleyscope.training.groups import partition
-from valleyscope.training.zeros import sparsity
+from valleyscope.training.parameter_groups import partition
+from valleyscope.training.zero_groups import sparsity
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from tests.training.reference import MODES, Case, assert_same_bits, descend, network, weights_of
 from valleyscope.training.altsdp import AltSDP
-from valleyscope.training.groups import partition
+from valleyscope.training.parameter_groups import partition
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pytest
 import torch
 
+from valleyscope.training.dataset_sources import SOURCES
 from valleyscope.training.datasets import CorruptData, Dataset, MissingData, data_root, load_dataset
-from valleyscope.training.sources import SOURCES
 
 Array = npt.NDArray[Any]
 Four = tuple[Array, Array, Array, Array]

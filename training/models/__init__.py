@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from valleyscope.training.models.registry import Architecture, build_model, describe_models
 
 if TYPE_CHECKING:
-    from valleyscope.training.models.cost import count_parameters, multiply_adds
+    from valleyscope.training.models.operation_count import count_parameters, multiply_adds
 
 __all__ = ["Architecture", "build_model", "count_parameters", "describe_models", "multiply_adds"]
 
 
 def __getattr__(name: str) -> Any:
     if name in ("count_parameters", "multiply_adds"):
-        return getattr(import_module("valleyscope.training.models.cost"), name)
+        return getattr(import_module("valleyscope.training.models.operation_count"), name)
     raise AttributeError(f"module 'valleyscope.training.models' has no attribute {name!r}")

@@ -12,8 +12,8 @@ from valleyscope.app.api.openapi import problems
 from valleyscope.app.api.schemas import Architecture, Architectures, DataSource, DataSources, Recipe, Recipes
 from valleyscope.app.experiments.cost import estimate, split_sizes
 from valleyscope.app.experiments.recipes import DEMO, describe_recipe, load_recipe, recipe_names
+from valleyscope.training.dataset_sources import SOURCES, data_root
 from valleyscope.training.models import describe_models
-from valleyscope.training.sources import SOURCES, data_root
 
 _ADDED = "added by the operator of this server"
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from tests.waiting import until
 from valleyscope.app.api.submission_limits import SubmissionLimits, TooExpensive
+from valleyscope.app.experiments.accumulated_threshold import accumulated
 from valleyscope.app.experiments.cost import CORE, GPU, Work, estimate
 from valleyscope.app.experiments.json_subprocess import JsonSubprocess, SubprocessFailed
 from valleyscope.app.experiments.model_info import BadModel, ModelInfo, ModelInfoCache
 from valleyscope.app.experiments.recipes import load_recipe
 from valleyscope.app.experiments.spec import Model, Spec, parse_spec
-from valleyscope.app.experiments.threshold_reach import accumulated
 from valleyscope.app.settings import Settings
 from valleyscope.training.settings import Training
 from valleyscope.training.thresholds import Mode

@@ -13,7 +13,7 @@ from tests.app.cluster import TINY
 from valleyscope.app.experiments.plan import Kind, Task
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.experiments.task_results import Result, TrainedMinimum
-from valleyscope.app.tasks.assignment import Assignment
+from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.worker.child_runner import STALL_SECONDS, ChildCrashed, ChildRunner, Interrupted
 
 SILENCE = 8.0

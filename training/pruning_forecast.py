@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from valleyscope.training.groups import ParameterGroup, group_norms, prunable
+from valleyscope.training.parameter_groups import ParameterGroup, group_norms, prunable
 from valleyscope.training.settings import Training
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from valleyscope.training.groups import ParameterGroup, group_norms, partition, prunable
+from valleyscope.training.parameter_groups import ParameterGroup, group_norms, partition, prunable
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from torch import Tensor, nn
 
-from valleyscope.training.groups import group_norms, partition
 from valleyscope.training.models import build_model
+from valleyscope.training.parameter_groups import group_norms, partition
 from valleyscope.training.sdp import sdp_step
-from valleyscope.training.zeros import angle, sparsity
+from valleyscope.training.zero_groups import angle, sparsity
 
 
 def small() -> nn.Sequential:
