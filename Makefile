@@ -47,7 +47,7 @@ browser: $(READY)
 # Four processes on two cores, since half of the time tests wait for servers. A file stays in one process: what its tests
 # share, such as a running service, is made once.
 test: check browser
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not drill"
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not drill"
 
 # The long drills.
 drill: $(READY) browser
