@@ -44,7 +44,7 @@ browser: $(READY)
 	|| { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update -qq && apt-get install -y -qq chromium; } \
 	|| $(BIN)/playwright install chromium
 
-# Four processes on two cores, since half of the time tests wait for servers. A file stays in one process: what its tests
+# Three processes on two cores, since half of the time tests wait for servers. A file stays in one process: what its tests
 # share, such as a running service, is made once.
 test: check browser
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not drill"
