@@ -192,6 +192,7 @@ class Service:
                 known = self.experiment_table.find_by_key(connection, key, spec)
                 if known is not None:
                     return known
+            self.checkpoint_table.require(connection, spec)
             row = self.experiment_table.add(connection, spec, key=key, priority=priority)
             self.orchestrator_pool.jobs.enqueue_experiment(connection, row.id, row.run, priority)
         if priority < DEFAULT_PRIORITY:

@@ -12,6 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.storage.database import Database
 from valleyscope.app.storage.experiment_table import ACTIVE, Unknown, WrongState
 from valleyscope.app.storage.file_store import FileStore
@@ -76,6 +77,14 @@ class CheckpointTable:
         if row is None:
             raise Unknown(f"there is no checkpoint {identifier!r}")
         return row
+
+    def require(self, connection: sa.Connection, spec: Spec) -> None:
+        """Raise Unknown unless the checkpoints that a spec names exist."""
+        wanted = [minimum.checkpoint for minimum in spec.minima.values() if minimum.checkpoint is not None]
+        known = set(connection.execute(sa.select(checkpoints.c.id).where(checkpoints.c.id.in_(wanted))).scalars())
+        for name, minimum in spec.minima.items():
+            if minimum.checkpoint is not None and minimum.checkpoint not in known:
+                raise Unknown(f"minima.{name}.checkpoint={minimum.checkpoint!r}: this upload does not exist")
 
     def remove(self, identifier: str) -> None:
         """Remove a checkpoint, unless an active experiment uses it; experiments that ended have a copy."""

@@ -22,7 +22,7 @@ def test_a_server_waits_for_a_database_that_starts_later(tmp_path: Path, postgre
 
     def start() -> None:
         deadline = time.monotonic() + 120
-        while not log.exists() or "the database is not there yet" not in log.read_text(encoding="utf-8"):
+        while not log.exists() or "the database is not ready" not in log.read_text(encoding="utf-8"):
             if time.monotonic() > deadline:
                 break
             time.sleep(0.1)
@@ -33,7 +33,7 @@ def test_a_server_waits_for_a_database_that_starts_later(tmp_path: Path, postgre
     try:
         with serving(tmp_path / "home", "--database", postgres.url("arrival")) as server:
             assert server.client.get("/readyz").status_code == 200
-            assert "the database is not there yet" in server.log
+            assert "the database is not ready" in server.log
     finally:
         later.join()
 
@@ -44,7 +44,7 @@ def test_a_database_that_does_not_exist_is_refused_at_once(tmp_path: Path, postg
         serving(tmp_path / "home", "--database", postgres.url("nowhere")) as server,
     ):
         assert isinstance(server, Server)
-    assert "the database is not there yet" not in (tmp_path / "home.log").read_text(encoding="utf-8")
+    assert "the database is not ready" not in (tmp_path / "home.log").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

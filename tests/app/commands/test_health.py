@@ -48,7 +48,7 @@ def test_a_heartbeat_is_well_while_its_worker_lives_and_is_fresh(tmp_path: Path)
     heartbeat.beat()
     assert check_health_file(path) == "worker-1"
     heartbeat.end()
-    with pytest.raises(Unhealthy, match="has left"):
+    with pytest.raises(Unhealthy, match="it has ended"):
         check_health_file(path)
 
 
