@@ -91,9 +91,13 @@ def _parser() -> argparse.ArgumentParser:
     add_server(export)
     export.set_defaults(run=export_landscape)
 
-    imported = commands.add_parser("import", help="convert a file of another tool into a landscape")
-    imported.add_argument("file", type=Path, metavar="FILE", help="plane.npz, curve.npz or a surface .h5")
-    imported.add_argument("--out", type=Path, metavar="DIR", help="output directory (default: beside FILE)")
+    imported = commands.add_parser("import", help="convert files of other tools into landscapes, here or on a server")
+    imported.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE", help="plane.npz, curve.npz, a surface .h5 or landscape.h5"
+    )
+    imported.add_argument("--out", type=Path, metavar="DIR", help="output directory (default: beside the first FILE)")
+    imported.add_argument("--server", metavar="URL", help="send the files to this server instead")
+    imported.add_argument("--name", metavar="TEXT", help="name on the server (default: that of the file)")
     imported.set_defaults(run=_import)
 
     health = commands.add_parser("health", help="check the health of the local server or worker")
@@ -188,9 +192,13 @@ def _recipes(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG
 
 
 def _import(options: argparse.Namespace, console: Console) -> int:
-    from valleyscope.app.commands.import_file import import_landscape
+    from valleyscope.app.commands.import_file import import_landscape, send_files
 
-    return import_landscape(options.file, options.out, console)
+    if options.server is None:
+        return import_landscape(options.files, options.out, console)
+    if options.out is not None:
+        raise ValueError(f"--out={options.out}: the server keeps the landscape; leave out --out or --server")
+    return send_files(options.files, options.server, options.name, console)
 
 
 def _health(options: argparse.Namespace, console: Console) -> int:

@@ -35,7 +35,7 @@ TOML_FILE = "valley.toml"
 ENVIRONMENT_FILE = ".env"
 MEBIBYTE = 2**20
 _WILDCARD_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-_SECRET_FIELDS = ("api_key", "database", "database_password", "store")
+_SECRET_FIELDS = ("api_key", "database", "database_password", "store", "webhook", "webhook_secret")
 
 
 def _split_names(value: Any) -> Any:
@@ -84,6 +84,9 @@ class Settings(BaseSettings):
     allowed_models: Names = Field((), description="package.module:factory models that clients may use")
     allowed_datasets: Names = Field((), description="npz:PATH and package.module:factory data that clients may use")
 
+    webhook: SecretStr | None = Field(None, description="http(s) URL that gets a POST when an experiment ends")
+    webhook_secret: SecretStr | None = Field(None, description="secret that signs these POSTs")
+
     heartbeat: AbsolutePath | None = Field(None, description="file that a worker updates, for `valley health worker`")
 
     max_gpu_hours: float = Field(24.0, gt=0, description="estimated cost above which a submission must be forced")
@@ -94,6 +97,7 @@ class Settings(BaseSettings):
     max_body: int = Field(MEBIBYTE, ge=1024, description="most bytes of a request, except uploads")
     max_upload: int = Field(1024 * MEBIBYTE, ge=1024, description="most bytes of an uploaded checkpoint")
     max_uploads: int = Field(200, ge=0, description="most uploaded checkpoints")
+    max_landscape: int = Field(64 * MEBIBYTE, ge=1024, description="most bytes of the files of an uploaded landscape")
     key_failures: int = Field(10, ge=1, description="wrong keys per minute from one address before it is blocked")
 
     lease_seconds: float = Field(
@@ -153,6 +157,13 @@ class Settings(BaseSettings):
         if not text.isascii() or not text.isprintable() or text != text.strip():
             raise ValueError("must be printable ASCII without spaces around it: make one with `openssl rand -hex 24`")
         return key
+
+    @field_validator("webhook")
+    @classmethod
+    def _check_webhook(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not url.get_secret_value().startswith(("http://", "https://")):
+            raise ValueError("must be an address such as https://example.org/hook")
+        return url
 
     def check_exposure(self) -> None:
         """Raise BadSettings if other machines can reach the server and it has no key."""

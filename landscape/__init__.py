@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from valleyscope.landscape.analysis.barriers import barrier as barrier
+    from valleyscope.landscape.analysis.pair_matrix import pair_matrix as pair_matrix
+    from valleyscope.landscape.analysis.pair_verdict import pair_verdict as pair_verdict
     from valleyscope.landscape.analysis.profiles import along as along
     from valleyscope.landscape.analysis.profiles import line as line
     from valleyscope.landscape.analysis.surfaces import surface as surface
@@ -43,6 +45,8 @@ _MODULES = {
     "flatten": "geometry.vectors",
     "import_file": "importers",
     "line": "analysis.profiles",
+    "pair_matrix": "analysis.pair_matrix",
+    "pair_verdict": "analysis.pair_verdict",
     "surface": "analysis.surfaces",
     "unflatten": "geometry.vectors",
     "verdict": "analysis.verdict",

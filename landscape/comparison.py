@@ -1,4 +1,4 @@
-"""Compare two or three networks in one call: from weights to a landscape with a verdict."""
+"""Compare two or more networks in one call: from weights to a landscape with a verdict."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from valleyscope.landscape.analysis.path_estimates import with_path_estimates
 from valleyscope.landscape.analysis.profiles import Profile, along
 from valleyscope.landscape.analysis.sharpness import sharpness
 from valleyscope.landscape.analysis.surfaces import surface
@@ -29,6 +30,7 @@ from valleyscope.landscape.storage.records import (
     PathValues,
     PlaneRecord,
     checked_name,
+    coinciding_lines,
     final_metrics,
     line_name,
 )
@@ -44,46 +46,58 @@ def compare(
     batch_norm: BatchNorm = "population",
     tolerance: float = 0.05,
     seed: int = 0,
+    between: tuple[str, str] | None = None,
+    control: str | None = None,
     **fitting: Any,
 ) -> Landscape:
-    """Do the first two of these networks lie in one basin? The third, if there is one, is the control.
+    """Do two of these networks share one level valley? The first two are judged, and the third is the control.
+
+    ``between`` and ``control`` name others. Every pair has its straight line: ``pair_matrix`` of the result has the
+    barrier and the rise of each.
 
     ``minima`` are state dicts or flat vectors of ``model`` by name. Buffers of the state dicts must be equal, except
     BatchNorm statistics, which are recomputed unless ``batch_norm`` is ``frozen``. ``data`` has the split ``train`` and
     may have others; a single pair (x, y) is ``train``. Further options, such as ``epochs``, ``lr`` or ``batch_size``,
-    go to ``fit_curve``. The result has the surface on the plane through the first two and the bend between them, the
-    surface on the plane of all three, profiles of all straight lines and fitted curves, and the verdict. Save it, or
-    pass it to ``write_report``.
+    go to ``fit_curve``. The result has the surface on the plane through the judged two and the bend between them, the
+    surface on the plane of these two and the control, profiles of all straight lines and fitted curves, and the
+    verdict. Save it, or pass it to ``write_report``.
     """
-    if not 2 <= len(minima) <= 3:
-        raise ValueError(f"minima has {len(minima)} networks; give two, and a third as the control")
+    if len(minima) < 2:
+        raise ValueError(f"minima has {len(minima)} networks; give two or more")
     data = by_split(data)
     if "train" not in data:
         raise ValueError(f"data has the splits {', '.join(data) or 'none'}; barriers are measured on 'train'")
     for key in minima:
         checked_name(key, "minima: a network")
+        if key.endswith(".bend"):
+            raise ValueError(
+                f"minima: a network has the name {key!r}, which ends like that of a curve's bend; rename it"
+            )
+    if (line := coinciding_lines(minima)) is not None:
+        raise ValueError(
+            f"minima: two lines between {', '.join(minima)} would have the name {line!r}; rename a network"
+        )
+    (first, second), control = _question(list(minima), between, control)
     for split in data:
         check_split("data", split)
     vectors = {key: as_vector(model, weights, key) for key, weights in minima.items()}
     model = with_buffers(model, minima, statistics=batch_norm == "frozen")
-    first, second, *rest = vectors
     evaluator = Evaluator(model, data, batch_norm=batch_norm)
+    ends = {"valley": (first, second)} | ({} if control is None else {"contrast": (first, control)})
     curves = {
-        label: fit_curve(model, vectors[first], vectors[other], data["train"], seed=seed, **fitting)
-        for label, other in zip(("valley", "contrast"), (second, *rest), strict=False)
+        label: fit_curve(model, vectors[start], vectors[end], data["train"], seed=seed, **fitting)
+        for label, (start, end) in ends.items()
     }
-    ends = dict(zip(curves, ((first, second), *((first, other) for other in rest)), strict=True))
     straights = {line_name(a, b): (a, b) for a, b in combinations(vectors, 2)}
     profiles = {label: along(model, curve, evaluator=evaluator, samples=True) for label, curve in curves.items()}
     profiles |= {
         label: along(model, straight(vectors[a], vectors[b]), evaluator=evaluator, samples=True)
         for label, (a, b) in straights.items()
     }
-    control = rest[0] if rest else None
     judged = verdict(
-        profiles[line_name(first, second)],
+        _between(profiles, straights, first, second),
         profiles["valley"],
-        None if control is None else profiles[line_name(first, control)],
+        None if control is None else _between(profiles, straights, first, control),
         profiles.get("contrast"),
         between=(first, second),
         curve_name="valley",
@@ -96,18 +110,45 @@ def compare(
     landscape.minima = {key: _minimum(key, profiles, straights) for key in vectors}
     landscape.curves = {label: _record(label, profiles[label], *ends[label]) for label in curves}
     landscape.lines = {label: _record(label, profiles[label], a, b) for label, (a, b) in straights.items()}
-    landscape.planes = dict(_planes(model, vectors, curves, evaluator, resolution))
-    landscape.verdict = judged.to_json()
+    chosen = [first, second] if control is None else [first, second, control]
+    landscape.planes = dict(_planes(model, vectors, chosen, curves, evaluator, resolution))
+    landscape.verdict = with_path_estimates(judged.to_json(), profiles, profiles.__getitem__, seed=seed)
     return landscape
 
 
+def _question(
+    names: list[str], between: tuple[str, str] | None, control: str | None
+) -> tuple[tuple[str, str], str | None]:
+    """The two networks to judge and the control, by default the first others."""
+    for field, name in (*(("between", name) for name in between or ()), ("control", control)):
+        if name is not None and name not in names:
+            raise ValueError(f"{field} names {name!r}, which is not in minima; use one of {', '.join(names)}")
+    free = [name for name in names if name != control]
+    first, second = between or (free[0], free[1] if len(free) > 1 else free[0])
+    if len({first, second, control}) < 3:
+        raise ValueError(f"between={[first, second]} and control={control!r} must be different networks")
+    others = (name for name in names if name not in (first, second))
+    return (first, second), control or next(others, None)
+
+
+def _between(profiles: Mapping[str, Profile], straights: Mapping[str, tuple[str, str]], a: str, b: str) -> Profile:
+    """The straight line from one network to another, whichever way it was measured."""
+    label, pair = next((label, pair) for label, pair in straights.items() if set(pair) == {a, b})
+    return profiles[label] if pair == (a, b) else profiles[label].reversed()
+
+
 def _planes(
-    model: nn.Module, vectors: Mapping[str, Tensor], curves: Mapping[str, Curve], evaluator: Evaluator, resolution: int
+    model: nn.Module,
+    vectors: Mapping[str, Tensor],
+    chosen: list[str],
+    curves: Mapping[str, Curve],
+    evaluator: Evaluator,
+    resolution: int,
 ) -> list[tuple[str, PlaneRecord]]:
     points = dict(vectors) | {f"{label}.bend": curve.points[1] for label, curve in curves.items()}
-    wanted = {"valley": ((*list(vectors)[:2], "valley.bend"), ["valley"])}
-    if len(vectors) == 3:
-        wanted["basins"] = (tuple(vectors), [])
+    wanted = {"valley": ((chosen[0], chosen[1], "valley.bend"), ["valley"])}
+    if len(chosen) == 3:
+        wanted["basins"] = ((chosen[0], chosen[1], chosen[2]), [])
     records = []
     for name, (through, drawn) in wanted.items():
         a, b, c = (points[key] for key in through)

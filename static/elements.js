@@ -24,6 +24,8 @@ export function element(tag, attributes = {}, ...children) {
 
 const SHAPES = {
   check: 'M3 8.5 6.5 12 13 4.5',
+  level: 'M1.500 4C2 12 4 12 5 12h6c1 0 3 0 3.500-8',
+  slope: 'M1.500 3C2 13 5 13.500 8 11.500c3-2 5-4 6.500-7',
   arc: 'M2 12C4 3 12 3 14 12',
   split: 'M1.500 4C2 14 7.500 14 8 5c.5 9 6 9 6.500-1',
   question: 'M5.500 6a2.500 2.500 0 1 1 3.700 2.200C8.400 8.700 8 9.100 8 10M8 12.600v.1',

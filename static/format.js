@@ -35,6 +35,17 @@ export function duration(seconds) {
   return `${Math.round(whole / 86_400)} days`;
 }
 
+/** A time that is only guessed: less than a minute, about 3 min, about 2 h, about 3 days. */
+export function aboutDuration(seconds) {
+  if (missing(seconds)) return DASH;
+  const minutes = Number(seconds) / 60;
+  if (minutes < 1) return 'less than a minute';
+  if (minutes < 10) return `about ${Math.round(minutes)} min`;
+  if (minutes < 57.5) return `about ${5 * Math.round(minutes / 5)} min`;
+  if (minutes < 48 * 60) return `about ${Math.round(minutes / 60)} h`;
+  return `about ${Math.round(minutes / 1440)} days`;
+}
+
 /** Seconds from one time stamp to another, or to now. */
 export const secondsBetween = (start, end) => ((end ? Date.parse(end) : Date.now()) - Date.parse(start)) / 1000;
 

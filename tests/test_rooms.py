@@ -42,7 +42,7 @@ ORDER = {
         {"evaluation"},
         {"fitting"},
         {"analysis"},
-        {"json_encoding"},
+        {"claim", "json_encoding"},
         {"figures"},
         {"report"},
         {"export"},

@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 from valleyscope.training._blocks import Block, Rule, plan
 from valleyscope.training.settings import STRUCTURES
 from valleyscope.training.thresholds import MODES, Mode, dual_increment, effective_rate, threshold
+from valleyscope.training.zero_groups import ZeroGroups
 
 
 class AltSDP(Optimizer):
@@ -31,7 +32,11 @@ class AltSDP(Optimizer):
     each tensor of two or more dimensions, and other tensors are not thresholded. `floor` is the share of each layer's
     groups that is always kept: if the threshold would leave fewer, it is lowered for that layer.
 
-    Each parameter group has its `step` and accumulated `threshold` (G, or T in `dual`).
+    With `sparsity` the threshold ends at the step after which that share of all groups is zero: those groups stay
+    zero, and the others go on by SGD, so that the loss falls back to that of a network trained without threshold.
+
+    Each parameter group has its `step`, its accumulated `threshold` (G, or T in `dual`), and `ended`, the step after
+    which the threshold ended (0 while it acts).
     """
 
     def __init__(
@@ -45,6 +50,7 @@ class AltSDP(Optimizer):
         weight_decay: float = 0.0,
         floor: float = 0.0,
         foreach: bool | None = None,
+        sparsity: float | None = None,
     ) -> None:
         defaults = {
             "lr": lr,
@@ -58,9 +64,12 @@ class AltSDP(Optimizer):
             "structure": "rows",
             "step": 0,
             "threshold": 0.0,
+            "sparsity": sparsity,
+            "ended": 0,
         }
         self._blocks: list[Block] = []
         self._layout: tuple[list[Any], ...] = ()
+        self._frozen: ZeroGroups | None = None
         _check(defaults)
         super().__init__(params, defaults)
 
@@ -68,10 +77,15 @@ class AltSDP(Optimizer):
         super().add_param_group(param_group)
         _check(self.param_groups[-1])
         self._layout = ()
+        self._frozen = None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("sparsity", None)
+            group.setdefault("ended", 0)
         self._layout = ()
+        self._frozen = None
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
@@ -80,6 +94,7 @@ class AltSDP(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        self._freeze_zero_groups()
         rules = [_advance(group) for group in self.param_groups]
         layout = (
             [rule.layout for rule in rules],
@@ -93,13 +108,38 @@ class AltSDP(Optimizer):
         directions = [block.directions(rules[block.rule]) for block in self._blocks]
         for block, prepared in zip(self._blocks, directions, strict=True):
             block.step(rules[block.rule], prepared)
+        self._end_threshold_when_sparse()
         return loss
+
+    def _freeze_zero_groups(self) -> None:
+        """Once the threshold has ended, remove the gradients of zero groups."""
+        if not self.param_groups[0]["ended"]:
+            return
+        if self._frozen is None:
+            self._frozen = ZeroGroups(self.param_groups)
+        self._frozen.clear([parameter.grad for parameter in self._frozen.parameters])
+
+    def _end_threshold_when_sparse(self) -> None:
+        wanted = self.param_groups[0]["sparsity"]
+        if wanted is None or self.param_groups[0]["ended"]:
+            return
+        zero = ZeroGroups(self.param_groups)
+        if zero.share < wanted:
+            return
+        for group in self.param_groups:
+            group["ended"] = group["step"]
+        for state in self.state.values():
+            state.pop("v", None)
+        zero.clear([self.state[parameter].get("momentum_buffer") for parameter in zero.parameters])
+        self._frozen, self._layout = zero, ()
 
 
 def _advance(group: dict[str, Any]) -> Rule:
     """Count the step, accumulate the threshold, and return the rule: with g in `prox`, else with the sum so far."""
     group["step"] += 1
     lr, momentum = float(group["lr"]), group["momentum"]
+    if group["ended"]:
+        return Rule(lr, momentum, group["weight_decay"], threshold=0.0, floor=0.0, dual=False)
     dual = group["mode"] != "prox"
     grow = dual_increment if group["mode"] == "dual" else threshold
     increment = grow(group["step"], effective_rate(lr, momentum), group["c"], group["mu"])
@@ -122,6 +162,12 @@ def _check(group: dict[str, Any]) -> None:
         value = float(group[field])
         if not (math.isfinite(value) and low <= value <= high):
             raise ValueError(f"{field}={group[field]}: must be a finite number, {remedy}")
+    if group["sparsity"] is not None and not 0 < group["sparsity"] < 1:
+        raise ValueError(f"sparsity={group['sparsity']}: must be a share of the groups, above 0 and below 1")
+    if group["sparsity"] is not None and group["sparsity"] > 1 - group["floor"]:
+        raise ValueError(
+            f"sparsity={group['sparsity']} cannot be reached: floor={group['floor']} keeps that share of each layer"
+        )
     if group["mode"] not in MODES:
         raise ValueError(f"mode={group['mode']!r} is unknown: use one of {', '.join(MODES)}")
     if group["structure"] not in (*STRUCTURES, "rows", None):

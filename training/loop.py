@@ -26,6 +26,7 @@ from valleyscope.training.preflight import check_run
 from valleyscope.training.pruning_forecast import Forecast, forecast
 from valleyscope.training.settings import Training, steps_an_epoch
 from valleyscope.training.state import State, identity, load_state, save_state
+from valleyscope.training.thresholds import grown
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +129,7 @@ class _Run:
         self.data = data
         self.groups = partition(model, settings.structure, settings.bias, settings.skip_output)
         self.forecast = forecast(self.groups, settings, self.steps)
-        self.optimizer = _optimizer(self.groups, settings, self.steps)
+        self.optimizer = _optimizer(self.groups, settings, self.forecast)
         self.identity = identity(model, data, settings)
         self.epoch = 0
         self.step = 0
@@ -212,6 +213,9 @@ class _Run:
             self._raise_diverged(f"the training loss after the epoch is {record.train_loss}")
         self.epochs.append(record)
         self.epoch, self.step = self.epoch + 1, 0
+        if self.settings.sparsity is not None:
+            for group in self.optimizer.param_groups:
+                group["c"] = grown(group["c"], self.epoch, self.settings.epochs)
         self._save_snapshot()
         self._save()
         self.report(self._progress(record.train_loss, learning_rate, record=record))
@@ -259,19 +263,20 @@ class _Run:
         return Progress(self.epoch, self.settings.epochs, self.step, self.steps, loss, rate, **more)
 
 
-def _optimizer(groups: list[ParameterGroup], settings: Training, steps: int) -> Optimizer:
+def _optimizer(groups: list[ParameterGroup], settings: Training, forecast: Forecast | None) -> Optimizer:
     if settings.optimizer == "sgd":
         everything = [parameter for group in groups for parameter in group["params"]]
         return SGD(everything, lr=settings.lr, momentum=settings.momentum, weight_decay=settings.weight_decay)
     return AltSDP(
         groups,
         lr=settings.lr,
-        c=settings.scale(steps),
+        c=0.0 if forecast is None else forecast.c,
         mu=settings.mu,
         mode=settings.mode,
         momentum=settings.momentum,
         weight_decay=settings.weight_decay,
         floor=settings.floor,
+        sparsity=settings.sparsity,
     )
 
 

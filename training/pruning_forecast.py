@@ -13,22 +13,24 @@ from valleyscope.training.settings import Training
 
 @dataclass(frozen=True)
 class Forecast:
-    """The final G of the schedule, and the initial norms of the groups."""
+    """The final G of the schedule (as if it did not end at `sparsity`), and the initial norms of the groups."""
 
     c: float
     reach: float
     smallest: float
     median: float
+    sparsity: float | None = None
 
     @property
     def prunes(self) -> bool:
         return self.reach >= self.smallest
 
     def __str__(self) -> str:
-        text = (
-            f"G will reach {self.reach:.4g} (c = {self.c:.4g}); "
-            f"initial group norms: smallest {self.smallest:.4g}, median {self.median:.4g}"
-        )
+        norms = f"initial group norms: smallest {self.smallest:.4g}, median {self.median:.4g}"
+        if self.sparsity is not None:
+            share = f"{self.sparsity:.0%} of the groups are zero"
+            return f"the threshold ends when {share} (c = {self.c:.4g} at first); {norms}"
+        text = f"G will reach {self.reach:.4g} (c = {self.c:.4g}); {norms}"
         if not self.prunes:
             text += (
                 ". Warning: G stays below the smallest norm, so probably nothing will be pruned; "
@@ -43,9 +45,7 @@ def forecast(groups: Sequence[ParameterGroup], settings: Training, steps: int) -
     if settings.optimizer == "sgd" or not layers:
         return None
     norms = torch.cat([group_norms(group).double() for group in layers])
+    median = float(norms.median())
     return Forecast(
-        c=settings.scale(steps),
-        reach=settings.reach(steps),
-        smallest=float(norms.min()),
-        median=float(norms.median()),
+        settings.scale(steps, median), settings.reach(steps, median), float(norms.min()), median, settings.sparsity
     )

@@ -9,10 +9,11 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from valleyscope.training.schedules import Halving, Schedule, step_rates
-from valleyscope.training.thresholds import Mode, accumulated_threshold, c_for_target
+from valleyscope.training.thresholds import Mode, accumulated_threshold, c_for_sparsity, c_for_target
 
 Structure = Literal["filter", "kernel", "vector", "element"]
 STRUCTURES: tuple[Structure, ...] = ("filter", "kernel", "vector", "element")
+STRENGTHS = ("c", "target", "sparsity")
 LARGEST_SEED = 2**63 - 1
 
 
@@ -32,6 +33,12 @@ class Training(BaseModel):
     mu: float = Field(0.51, ge=0, le=10, description="exponent of AltSDP's threshold")
     c: float | None = Field(None, ge=0, le=1e6, description="scale of AltSDP's threshold; or give target")
     target: float | None = Field(None, ge=0, le=1e6, description="accumulated threshold G to reach, instead of c")
+    sparsity: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="share of groups to prune, instead of c: the threshold ends when it is reached",
+    )
     structure: Structure = Field("filter", description="what a group is: filter, kernel, vector or element")
     bias: bool = Field(True, description="keep a filter's bias and BatchNorm parameters in its group")
     skip_output: bool = Field(True, description="leave the output layer out of pruning")
@@ -44,9 +51,12 @@ class Training(BaseModel):
     snapshots: int = Field(0, ge=0, le=100_000, description="epochs between kept snapshots of the weights; 0 for none")
 
     @model_validator(mode="after")
-    def _not_both_c_and_target(self) -> Training:
-        if self.c is not None and self.target is not None:
-            raise ValueError(f"c={self.c} and target={self.target}: give one of the two, target determines c")
+    def _one_strength(self) -> Training:
+        given = [f"{name}={value}" for name in STRENGTHS if (value := getattr(self, name)) is not None]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)}: give one of them, target and sparsity determine c")
+        if self.sparsity is not None and self.sparsity > 1 - self.floor:
+            raise ValueError(f"sparsity={self.sparsity} cannot be reached: floor={self.floor} of each layer is kept")
         return self
 
     @property
@@ -74,18 +84,27 @@ class Training(BaseModel):
         """Learning rates of all steps, with `steps` steps per epoch."""
         return step_rates(self.schedule, self.lr, self.epochs, steps)
 
-    def scale(self, steps: int) -> float:
-        """AltSDP's c: as given, or from the target, or the paper's 1e-6; 0 for SGD."""
+    def scale(self, steps: int, median: float | None = None) -> float:
+        """AltSDP's c: as given, or from the target, or the paper's 1e-6; 0 for SGD.
+
+        With `sparsity` it is the first guess, from the median of the initial group norms.
+        """
         if self.optimizer == "sgd":
             return 0.0
+        if self.sparsity is not None:
+            if median is None:
+                raise ValueError(f"sparsity={self.sparsity}: its c depends on the median of the initial group norms")
+            return c_for_sparsity(
+                self.sparsity, median, self.rates(steps), self.mu, mode=self.mode, momentum=self.momentum
+            )
         if self.target is not None:
             return c_for_target(self.target, self.rates(steps), self.mu, mode=self.mode, momentum=self.momentum)
         return 1e-6 if self.c is None else self.c
 
-    def reach(self, steps: int) -> float:
-        """The final G of the run, with `steps` steps per epoch."""
+    def reach(self, steps: int, median: float | None = None) -> float:
+        """The final G of the run, with `steps` steps per epoch; with `sparsity` the G if the threshold never ended."""
         return accumulated_threshold(
-            self.rates(steps), self.scale(steps), self.mu, mode=self.mode, momentum=self.momentum
+            self.rates(steps), self.scale(steps, median), self.mu, mode=self.mode, momentum=self.momentum
         )
 
 

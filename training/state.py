@@ -41,7 +41,10 @@ class State:
 def identity(model: nn.Module, data: Dataset, settings: Training) -> str:
     """A fingerprint of settings, data and architecture."""
     shapes = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
-    text = json.dumps([settings.model_dump(mode="json"), data.fingerprint, shapes], sort_keys=True)
+    described = settings.model_dump(mode="json")
+    if settings.sparsity is None:  # as before there was such a field, so that runs of older versions resume
+        del described["sparsity"]
+    text = json.dumps([described, data.fingerprint, shapes], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

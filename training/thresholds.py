@@ -12,6 +12,11 @@ import numpy.typing as npt
 Mode = Literal["prox", "dual", "cumulative"]
 MODES: tuple[Mode, ...] = ("prox", "dual", "cumulative")
 
+# A wanted share of zero groups should be reached after this part of a run: the rest is for SGD to recover in.
+PRUNING_PART = 0.4
+# After it c doubles with each further part of this size.
+DOUBLING_PART = 0.05
+
 
 def effective_rate(lr: float, momentum: float) -> float:
     """γ/(1-β): momentum lengthens the steps by that factor, and the thresholds grow with it."""
@@ -75,3 +80,31 @@ def c_for_target(
     if len(rates) == 0:
         raise ValueError("rates is empty: a target needs the learning rate of every step of the run")
     return target / accumulated_threshold(rates, 1.0, mu, mode=mode, momentum=momentum)
+
+
+def c_for_sparsity(
+    share: float,
+    median: float,
+    rates: Sequence[float] | npt.NDArray[np.float64],
+    mu: float,
+    *,
+    mode: Mode = "prox",
+    momentum: float = 0.0,
+) -> float:
+    """A c with which about `share` of the groups, whose initial norms have this median, are zero after `PRUNING_PART`.
+
+    An empirical guess: on digits that takes G of about 1.1 median/(1 - share), in `dual` 1.1 median (1 + share).
+    `grown` corrects it on the way.
+    """
+    needed = 1.1 * median * (1 + share) if mode == "dual" else 1.1 * median / (1 - share)
+    first = rates[: max(1, int(PRUNING_PART * len(rates)))]
+    return c_for_target(needed, first, mu, mode=mode, momentum=momentum)
+
+
+def grown(c: float, epoch: int, epochs: int) -> float:
+    """The c for the epochs after `epoch` of a run that has not reached its share of zero groups yet.
+
+    >>> grown(1.0, epoch=40, epochs=120), grown(1.0, epoch=60, epochs=120) ** 6
+    (1.0, 2.0)
+    """
+    return c * 2 ** (1 / (DOUBLING_PART * epochs)) if epoch >= PRUNING_PART * epochs else c

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from valleyscope.training.parameter_groups import ParameterGroup, group_norms, partition, prunable
+from valleyscope.training.parameter_groups import ParameterGroup, group_dims, group_norms, partition, prunable
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,40 @@ def sparsity(network: nn.Module | Sequence[ParameterGroup]) -> Sparsity:
         groups=sum(layer.zero_groups for layer in layers) / counted if counted else 0.0,
         layers=layers,
     )
+
+
+class ZeroGroups:
+    """The groups of an optimiser's parameter groups that are exactly zero, now."""
+
+    def __init__(self, groups: Sequence[ParameterGroup]) -> None:
+        self.parameters: list[Tensor] = []
+        self._kept: list[Tensor] = []
+        total = kept = 0
+        for layer in (layer for group in groups for layer in _thresholded(group)):
+            lead = layer["params"][0]
+            dims = group_dims(lead, layer["structure"])
+            shape = [1 if dim in dims else size for dim, size in enumerate(lead.shape)]
+            alive = (group_norms(layer) > 0).view(shape)
+            total += alive.numel()
+            kept += int(torch.count_nonzero(alive))
+            for parameter in layer["params"]:
+                self.parameters.append(parameter)
+                self._kept.append(alive if parameter is lead else alive.view(parameter.shape))
+        self.share = 1 - kept / total if total else 0.0
+
+    def clear(self, values: Sequence[Tensor | None]) -> None:
+        """Set to zero what belongs to these groups, in tensors such as gradients, one for each of `parameters`."""
+        for tensor, kept in zip(values, self._kept, strict=True):
+            if tensor is not None:
+                tensor.mul_(kept)
+
+
+def _thresholded(group: ParameterGroup) -> Iterator[ParameterGroup]:
+    """The layers of a parameter group; without a partition, its tensors of two or more dimensions by rows."""
+    if group["structure"] == "rows":
+        yield from ({"params": [p], "structure": "filter"} for p in group["params"] if p.dim() > 1)
+    elif group["structure"] is not None:
+        yield group
 
 
 def angle(groups: Sequence[ParameterGroup]) -> float:

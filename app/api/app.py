@@ -24,6 +24,7 @@ from valleyscope.app.api.middleware.security import AccessControl, BodyLimit, Se
 from valleyscope.app.api.openapi import DESCRIPTION
 from valleyscope.app.api.problems import MEDIA_TYPE, Problem, ProblemDetails, invalid, storage_problem
 from valleyscope.app.api.routes import (
+    bulk,
     catalog,
     checkpoints,
     contents,
@@ -31,6 +32,7 @@ from valleyscope.app.api.routes import (
     experiments,
     figures,
     files,
+    landscapes,
     operations,
     results,
 )
@@ -76,7 +78,19 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.app_state = app_state
-    for module in (experiments, events, contents, results, figures, files, checkpoints, catalog, operations):
+    for module in (
+        bulk,
+        experiments,
+        events,
+        contents,
+        results,
+        figures,
+        files,
+        checkpoints,
+        landscapes,
+        catalog,
+        operations,
+    ):
         app.include_router(module.router, prefix=PREFIX)
     app.include_router(operations.root_router)
     if (page / "index.html").is_file():

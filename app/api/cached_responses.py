@@ -37,6 +37,8 @@ def open_snapshot(app_state: AppState, row: ExperimentRow) -> Snapshot:
 
 def not_available(what: str, row: ExperimentRow, *, of_two: bool = False) -> Problem:
     """A missing result: not computed yet, or never, with the reason. `of_two` results need two minima."""
+    if row.imported is not None:
+        return Problem(404, "none", f"{what}: the uploaded files do not have it", state=row.state)
     if of_two and len(row.spec["minima"]) < 2:
         return Problem(404, "none", f"{what}: it needs two minima, the experiment has one", state=row.state)
     if row.state in ACTIVE:

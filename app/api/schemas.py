@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from valleyscope.app.experiments.cost import CORE, GPU, RULE, Estimate
+from valleyscope.app.experiments.cost import CORE, GPU, RULE, Device, Estimate
 from valleyscope.app.experiments.spec import Model, Text
 from valleyscope.app.storage.experiment_table import ExperimentState
 from valleyscope.landscape.json_encoding import to_json
@@ -15,6 +16,11 @@ from valleyscope.landscape.json_encoding import to_json
 Identifier = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$", examples=["019a8c3f2be5d0c1"])]
 # JSON has no infinity and no NaN: an overflow is the string "Infinity", a missing value is null.
 Number = float | Literal["Infinity", "-Infinity"] | None
+
+
+Tag = Annotated[
+    str, Field(min_length=1, max_length=40, pattern=r"^[^\s,](?:[^\x00-\x1f\x7f,]*[^\s,])?$", examples=["paper"])
+]
 
 
 class ResponseModel(BaseModel):
@@ -35,13 +41,26 @@ class ExperimentSummary(ResponseModel):
     created: datetime
     started: datetime | None
     finished: datetime | None
+    active_seconds: float | None = Field(
+        description="how long it has been running, without pauses before a retry; null before it starts"
+    )
     run: int = Field(description="1, plus 1 for every retry")
     priority: int = Field(description="lower runs first")
     error: str | None = Field(description="why it failed")
-    verdict_kind: str | None = Field(description="one basin, joined by a curve only, separate, or undecided")
+    verdict_kind: str | None = Field(
+        description="level valley; one basin, sloping; joined by a curve only; separate; or undecided"
+    )
     sentence: str | None = Field(description="the verdict in words, with its numbers")
-    dataset: str
-    model: str = Field(description="the network and its options")
+    rise: float | None = Field(description="of the judged line: highest minus lowest loss, in nats")
+    barrier: float | None = Field(description="of the judged line: highest loss minus that of the higher end, in nats")
+    control_barrier: float | None = Field(description="of the line to the control, in nats")
+    zero_groups: float | None = Field(description="share of groups that are zero in the second judged minimum")
+    accuracy: float | None = Field(description="test accuracy of the second judged minimum, a share")
+    tags: list[str]
+    note: str
+    origin: Literal["computed", "imported"] = Field(description="imported: its landscape was uploaded")
+    dataset: str = Field(description="empty if unknown")
+    model: str = Field(description="the network and its options; empty if unknown")
     minima: list[str] = Field(description="names of the minima, in the order of the spec")
     planes: list[str] = Field(description="names of the planes")
 
@@ -50,11 +69,30 @@ class Experiment(ExperimentSummary):
     """An experiment with its spec and links to its results."""
 
     spec: dict[str, Any] = Field(description="as submitted, without defaults")
+    resolved: dict[str, Any] = Field(description="the spec with all defaults, as it is executed")
     links: dict[str, str] = Field(description="paths of its events, results and files")
 
 
+class Description(BaseModel):
+    """What people say about an experiment; fields that are not given stay."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: Text = Field("", min_length=1, max_length=120)
+    tags: list[Tag] = Field([], max_length=20, description="lower and upper case count as the same")
+    note: Text = Field("", max_length=4000)
+
+    @field_validator("tags")
+    @classmethod
+    def _unique(cls, tags: list[str]) -> list[str]:
+        first = {tag.casefold(): tag for tag in reversed(tags)}
+        return list(dict.fromkeys(first[tag.casefold()] for tag in tags))
+
+    def given(self) -> dict[str, Any]:
+        return self.model_dump(include=self.model_fields_set)
+
+
 class ExperimentPage(ResponseModel):
-    """A page of experiments, newest first."""
+    """A page of experiments in the requested order."""
 
     items: list[ExperimentSummary]
     next: str | None = Field(description="cursor of the next page; null on the last page")
@@ -145,7 +183,7 @@ class Verdict(BaseModel):
     """The verdict: its kind, a sentence, and the numbers behind it."""
 
     model_config = ConfigDict(extra="allow")
-    kind: str = Field(description="one basin, joined by a curve only, separate, or undecided")
+    kind: str = Field(description="level valley; one basin, sloping; joined by a curve only; separate; or undecided")
     sentence: str
 
 
@@ -183,6 +221,14 @@ class MinimumReach(ResponseModel):
     prunes: bool | None = Field(description="whether G exceeds the smallest norm; if not, no group becomes zero")
 
 
+class ServiceTime(ResponseModel):
+    """How long an experiment takes on the workers of this service while they do nothing else."""
+
+    workers: int
+    devices: dict[str, int] = Field(description="workers by kind of device: core or GPU")
+    hours: float | None = Field(description="null without workers")
+
+
 class Cost(ResponseModel):
     """The estimated cost of an experiment."""
 
@@ -195,9 +241,11 @@ class Cost(ResponseModel):
     stages: dict[str, StageCost]
     minima: dict[str, MinimumReach] = Field(description="of the minima that AltSDP trains")
     rule: str
+    service: ServiceTime
 
     @classmethod
-    def of(cls, cost: Estimate, limit: float) -> Cost:
+    def of(cls, cost: Estimate, limit: float, devices: Sequence[Device]) -> Cost:
+        kinds = {"GPU": devices.count(GPU), "core": devices.count(CORE)}
         return cls(
             gpu_hours=cost.gpu_hours,
             core_hours=cost.core_hours,
@@ -222,6 +270,11 @@ class Cost(ResponseModel):
                 for name, reach in cost.minima.items()
             },
             rule=RULE,
+            service=ServiceTime(
+                workers=len(devices),
+                devices={kind: count for kind, count in kinds.items() if count},
+                hours=cost.wall_hours(devices),
+            ),
         )
 
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
+from valleyscope.app.devices import CPU
+from valleyscope.app.experiments.cost import CORE, GPU, Device
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE
+from valleyscope.app.experiments.landscape_import import ImportedLandscape
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.experiments.task_files import is_written_by_orchestrator
 from valleyscope.app.jobs.maintenance import Maintenance
@@ -16,16 +22,18 @@ from valleyscope.app.jobs.process_registry import ProcessEntry, WorkerRow, worke
 from valleyscope.app.jobs.queue import experiment_job
 from valleyscope.app.jobs.reaper import Reaper
 from valleyscope.app.jobs.task_table import TaskTable
+from valleyscope.app.jobs.webhook import Webhook
 from valleyscope.app.settings import Settings
 from valleyscope.app.storage.checkpoint_table import CheckpointTable
 from valleyscope.app.storage.cleanup import OrphanCleanup
 from valleyscope.app.storage.database import Database
 from valleyscope.app.storage.db_errors import short_message
 from valleyscope.app.storage.event_feed import EventFeed
-from valleyscope.app.storage.experiment_table import ACTIVE, ExperimentRow, ExperimentTable, WrongState
+from valleyscope.app.storage.experiment_table import ACTIVE, ExperimentRow, ExperimentTable, Unknown, WrongState
 from valleyscope.app.storage.file_store import open_store
 from valleyscope.app.storage.home import Home
 from valleyscope.app.storage.home_identity import HomeIdentity
+from valleyscope.app.storage.ids import new_id
 from valleyscope.app.storage.migrations import migrate
 from valleyscope.app.storage.object_store import StoreUnavailable
 from valleyscope.landscape.storage.landscape_file import DamagedLandscape, Landscape, NotALandscape
@@ -47,10 +55,14 @@ class Service:
         self.task_table = TaskTable(self.database)
         self.checkpoint_table = CheckpointTable(self.database, self.home, self.store)
         self.identity = HomeIdentity(self.database, self.store)
+        self._webhook: Webhook | None = None
 
     def start(self) -> None:
         """Start all threads. Raises if the home or the database cannot be written."""
         self.home.prepare()
+        if (url := self._settings.webhook) is not None:
+            secret = self._settings.webhook_secret
+            self._webhook = Webhook(url.get_secret_value(), None if secret is None else secret.get_secret_value())
         try:
             self.store.probe()
             reachable = True
@@ -71,6 +83,7 @@ class Service:
                 self._process,
                 self.home.experiment,
                 self.store,
+                self._announce_end,
             )
             jobs = self.orchestrator_pool.jobs
             jobs.start()
@@ -100,6 +113,8 @@ class Service:
         self.event_feed.stop()
         self.orchestrator_pool.jobs.stop()
         self._process.leave(self.orchestrator_pool.stopping)
+        if self._webhook is not None:
+            self._webhook.stop()
         self.database.close()
 
     def submit(self, spec: Spec, *, key: str | None = None, priority: int = DEFAULT_PRIORITY) -> ExperimentRow:
@@ -113,6 +128,26 @@ class Service:
             if key is None:
                 raise
             return self._submit(spec, key, priority)  # another request with the same key was faster
+
+    def add_landscapes(self, landscapes: Sequence[ImportedLandscape]) -> list[ExperimentRow]:
+        """Take over the folders of uploaded landscapes as experiments that are done: all of them or none."""
+        folders = {new_id(): landscape for landscape in landscapes}
+        try:
+            for identifier, landscape in folders.items():
+                self.home.experiment(identifier).parent.mkdir(parents=True, exist_ok=True)
+                landscape.folder.rename(self.home.experiment(identifier))
+                self.store.push(identifier, is_written_by_orchestrator)
+            with self.database.write(durable=True) as connection:
+                return [
+                    self.experiment_table.add_imported(connection, identifier, landscape)
+                    for identifier, landscape in folders.items()
+                ]
+        except BaseException:
+            for identifier in folders:
+                with suppress(OSError):
+                    self.home.remove_experiment(identifier)
+                    self.store.remove(identifier)
+            raise
 
     def submitted(self, key: str, spec: Spec) -> ExperimentRow | None:
         """The experiment that was submitted with this key, if any. Raises KeyReused if its spec differs."""
@@ -133,12 +168,17 @@ class Service:
                 self.experiment_table.end(connection, experiment, "cancelled")
             else:
                 self.experiment_table.cancel(connection, experiment)
-            return self.experiment_table.find(connection, experiment)
+            row = self.experiment_table.find(connection, experiment)
+        if dropped:
+            self._announce_end(experiment)
+        return row
 
     def retry(self, experiment: str) -> ExperimentRow:
         """Continue an experiment that failed, was cancelled, or lost files."""
         with self.database.write(durable=True) as connection:
             row = self.experiment_table.find(connection, experiment, for_update=True)
+            if row.imported is not None:
+                raise WrongState(f"experiment {experiment} is an uploaded landscape: upload its files again instead")
             if row.state in ACTIVE or (row.state == "done" and self._intact(row)):
                 rule = "you can retry one that failed, was cancelled or lost files"
                 raise WrongState(f"experiment {experiment} is {row.state}: {rule}")
@@ -146,22 +186,55 @@ class Service:
             self.orchestrator_pool.jobs.enqueue_experiment(connection, row.id, row.run, row.priority)
             return row
 
-    def delete(self, experiment: str) -> None:
-        """Delete an experiment that is not running. Files that cannot be removed now are removed later."""
+    def delete(self, experiment: str, *, permanent: bool = False) -> None:
+        """Move an experiment that is not running to the trash, where it stays for a day, or delete it at once.
+
+        One in the trash can be deleted at once, too. Files that cannot be removed now are removed later.
+        """
         with self.database.write(durable=True) as connection:
-            row = self.experiment_table.find(connection, experiment, for_update=True)
-            if row.state in ACTIVE:
-                raise WrongState(f"experiment {experiment} is {row.state}: cancel it first")
+            if not (permanent and self.experiment_table.in_trash(connection, experiment)):
+                row = self.experiment_table.find(connection, experiment, for_update=True)
+                if row.state in ACTIVE:
+                    raise WrongState(f"experiment {experiment} is {row.state}: cancel it first")
+            if not permanent:
+                self.experiment_table.move_to_trash(connection, experiment)
+                return
             self.experiment_table.mark_deleted(connection, experiment)
         try:
             self._maintenance.remove(experiment)
         except (OSError, SQLAlchemyError) as error:
             log.warning("its files are deleted later: %s", short_message(error), extra={"experiment": experiment})
 
+    def restore(self, experiment: str) -> ExperimentRow:
+        """Take an experiment out of the trash."""
+        with self.database.write(durable=True) as connection:
+            return self.experiment_table.restore(connection, experiment)
+
+    def describe(self, experiment: str, values: Mapping[str, Any]) -> ExperimentRow:
+        """Change the name, the tags or the note of an experiment."""
+        with self.database.write(durable=True) as connection:
+            row = self.experiment_table.find(connection, experiment, for_update=True)
+            return self.experiment_table.describe(connection, row.id, values) if values else row
+
+    def _announce_end(self, experiment: str) -> None:
+        if self._webhook is None:
+            return
+        try:
+            row = self.experiment_table.get(experiment)
+        except (Unknown, SQLAlchemyError):
+            return
+        shown = ("id", "name", "state", "run", "error", "verdict_kind", "sentence", "rise", "barrier")
+        self._webhook.send({"event": "experiment-ended", **{name: getattr(row, name) for name in shown}})
+
     def workers(self) -> list[WorkerRow]:
         running = self.orchestrator_pool.jobs.running_tasks()
         with self.database.read() as connection:
             return worker_rows(connection, running)
+
+    def devices(self) -> list[Device]:
+        """What the running workers compute on."""
+        with self.database.read() as connection:
+            return [CORE if row.device == CPU else GPU for row in worker_rows(connection, [])]
 
     def located(self, row: ExperimentRow, name: str) -> Path:
         """The local path of a file, after downloading a newer version from the store, if any.

@@ -1,4 +1,4 @@
-"""The files of the page and plotly.js: read and compressed once, cached by browsers for ever.
+"""The files of the page and plotly.js: read, joined and compressed once, cached by browsers for ever.
 
 Every URL contains a hash of all files, so a changed file has a new URL. Browsers revalidate only index.html.
 """
@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import re
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
 from mimetypes import guess_type
 from pathlib import Path
-from posixpath import dirname, join, normpath
 from typing import Final
 
 from fastapi import FastAPI, Request
@@ -23,15 +21,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-# Paths of the views, and the module of each.
-VIEWS: Final = {
-    "/": "views/experiments.js",
-    "/new": "views/new.js",
-    "/experiments/{id}": "views/experiment.js",
-    "/compare": "views/compare.js",
-    "/workers": "views/workers.js",
-    "/help": "views/help.js",
-}
+from valleyscope.app.api.module_bundle import join_modules
+
+VIEWS: Final = ("/", "/new", "/experiments/{id}", "/compare", "/workers", "/help")
 FILES: Final = "/static"
 ASSETS: Final = "/assets"
 _IMMUTABLE = "public, max-age=31536000, immutable"
@@ -41,7 +33,6 @@ _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
 }
-_IMPORT = re.compile(r"""^(?:import|export)\b[^'";]*?['"](\.[^'"]+)['"]""", re.MULTILINE)
 _ENTRY = "main.js"
 _TEMPLATE = "index.html"
 
@@ -72,12 +63,12 @@ class Asset:
 
 @dataclass(frozen=True)
 class Bundle:
-    """One version of the folder: its files by path, and the index page of each view."""
+    """One version of the folder: its files by path, with main.js joined with all its imports, and the index page."""
 
     stamp: tuple[tuple[str, int, int], ...]
     base: str
     files: dict[str, Asset]
-    pages: dict[str, Asset]
+    page: Asset
 
 
 class Page:
@@ -109,14 +100,11 @@ def add_page(app: FastAPI, folder: Path) -> None:
     """Serve the page in a folder: its views, its files, and plotly.js."""
     page = Page(folder)
 
-    def index(view: str) -> Callable[[Request], Awaitable[Response]]:
-        async def send(request: Request) -> Response:
-            # Compress plotly.js now: the page needs it soon.
-            threading.Thread(target=lambda: plotly().zipped, name="plotly", daemon=True).start()
-            bundle = await run_in_threadpool(page.bundle)
-            return bundle.pages[view].response(request, "no-cache")
-
-        return send
+    async def index(request: Request) -> Response:
+        # Compress plotly.js now: the page needs it soon.
+        threading.Thread(target=lambda: plotly().zipped, name="plotly", daemon=True).start()
+        bundle = await run_in_threadpool(page.bundle)
+        return bundle.page.response(request, "no-cache")
 
     async def file(request: Request) -> Response:
         path = request.path_params["path"]
@@ -135,7 +123,7 @@ def add_page(app: FastAPI, folder: Path) -> None:
 
     methods = ["GET", "HEAD"]
     for view in VIEWS:
-        app.add_route(view, index(view), methods, include_in_schema=False)
+        app.add_route(view, index, methods, include_in_schema=False)
     app.add_route(f"{FILES}/{{bundle}}/{{path:path}}", file, methods, include_in_schema=False)
     app.add_route(f"{ASSETS}/{{name}}", asset, methods, include_in_schema=False)
 
@@ -166,28 +154,24 @@ def _read(folder: Path, stamp: tuple[tuple[str, int, int], ...]) -> Bundle:
     whole = b"".join(name.encode() + b"\0" + content for name, content in contents.items())
     base = f"{FILES}/{_digest(whole)}"
     files = {name: Asset(content, _media_type(name)) for name, content in contents.items() if name != _TEMPLATE}
-    template = contents[_TEMPLATE].decode()
-    pages = {view: _fill(template, base, _imports(contents, _ENTRY, module)) for view, module in VIEWS.items()}
-    return Bundle(stamp, base, files, pages)
+    files |= _joined(contents)
+    return Bundle(stamp, base, files, _filled(contents[_TEMPLATE].decode(), base))
 
 
-def _fill(template: str, base: str, modules: list[str]) -> Asset:
-    preload = (f'<link rel="modulepreload" href="{base}/{name}">' for name in modules)
-    for field, value in (("base", base), ("plotly", plotly_address()), ("preload", "\n  ".join(preload))):
+def _joined(contents: dict[str, bytes]) -> dict[str, Asset]:
+    """The entry with all its imports as one module, and its source map."""
+    sources = {name: content.decode() for name, content in contents.items() if name.endswith((".js", ".json"))}
+    joined = join_modules(sources, _ENTRY, f"{_ENTRY}.map")
+    return {
+        _ENTRY: Asset(joined.script.encode(), _TYPES[".js"]),
+        f"{_ENTRY}.map": Asset(joined.source_map.encode(), "application/json"),
+    }
+
+
+def _filled(template: str, base: str) -> Asset:
+    for field, value in (("base", base), ("plotly", plotly_address())):
         template = template.replace(f"{{{{{field}}}}}", value)
     return Asset(template.encode(), _TYPES[".html"])
-
-
-def _imports(contents: dict[str, bytes], *entries: str) -> list[str]:
-    """Modules and all their imports, so that a browser can load them in parallel."""
-    found: list[str] = []
-    waiting = list(entries)
-    while waiting:
-        name = waiting.pop(0)
-        if name.endswith(".js") and name in contents and name not in found:
-            found.append(name)
-            waiting += [normpath(join(dirname(name), target)) for target in _IMPORT.findall(contents[name].decode())]
-    return found
 
 
 def _media_type(name: str) -> str:

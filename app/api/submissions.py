@@ -97,5 +97,5 @@ def check_limits(app_state: AppState, spec: Spec, *, force: bool) -> None:
         with field_problems(spec.to_json()):
             app_state.submission_limits.check(spec, force=force)
     except TooExpensive as error:
-        cost = Cost.of(error.cost, error.limit).model_dump(mode="json")
+        cost = Cost.of(error.cost, error.limit, app_state.service.devices()).model_dump(mode="json")
         raise Problem(422, "too-expensive", str(error), estimate=cost) from error

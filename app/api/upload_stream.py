@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncIterator
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from fastapi import Request
 from python_multipart.exceptions import FormParserError
@@ -13,17 +14,37 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from valleyscope.app.api.problems import Problem
-from valleyscope.app.storage.safetensors_check import BadUpload, StreamedSafetensors, TooLarge
+from valleyscope.app.storage.safetensors_check import BadUpload, TooLarge
 
 FILE = "file"
 _BATCH = 2**20
 _LONGEST_FIELD = 10_000
-_FIELDS = ("model", "dataset", "name")
+_BARE_TYPES = ("application/octet-stream", "application/x-safetensors", "application/x-hdf5", "application/zip", "")
 _SPARE_DISK = 64 * 2**20
 
 
-async def stream_upload(request: Request, upload: StreamedSafetensors) -> dict[str, str]:
-    """Write the uploaded file to the disk; returns the other fields of the form, if any."""
+class Upload(Protocol):
+    """What receives the bytes of one or several files."""
+
+    @property
+    def path(self) -> Path:
+        """Where the bytes go."""
+
+    def begin_file(self, name: str) -> None:
+        """The bytes that follow are those of a file with this name; raises BadUpload if it is one too many."""
+
+    def write(self, data: bytes) -> None:
+        """Add bytes to the current file; raises BadUpload as soon as it is known to be wrong."""
+
+
+async def stream_upload(
+    request: Request, upload: Upload, *, fields: tuple[str, ...], code: str, name: str = ""
+) -> dict[str, str]:
+    """Write the uploaded files to the disk; returns the other fields of the form, if any.
+
+    `name` is that of a file without a form, `fields` are the fields that a form may have besides the files, and `code`
+    is that of the problem of a wrong file.
+    """
     content_type, options = parse_options_header(request.headers.get("content-type", ""))
     kind = content_type.decode("latin-1").strip()
     if request.headers.get("content-encoding", "identity") != "identity":
@@ -33,24 +54,25 @@ async def stream_upload(request: Request, upload: StreamedSafetensors) -> dict[s
         raise Problem(507, "disk-full", f"the disk of the server has no space for {announced} bytes")
     try:
         if kind == "multipart/form-data":
-            return await _receive_form(request, upload, options.get(b"boundary", b""))
-        if kind in ("application/octet-stream", "application/x-safetensors", ""):
+            return await _receive_form(request, _Form(upload, fields), options.get(b"boundary", b""))
+        if kind in _BARE_TYPES:
+            upload.begin_file(name)
             async for batch in _batches(request):
                 await run_in_threadpool(upload.write, batch)
             return {}
     except TooLarge as error:
         raise Problem(413, "too-large", str(error)) from error
     except BadUpload as error:
-        raise bad_checkpoint(error) from error
+        raise bad_upload(error, code) from error
     except ClientDisconnect as error:
         raise Problem(400, "incomplete", "the connection ended before the end of the file") from error
     detail = f"send the file as application/octet-stream or multipart/form-data, not as {kind[:100]}"
     raise Problem(415, "not-a-file", detail)
 
 
-def bad_checkpoint(error: BadUpload) -> Problem:
+def bad_upload(error: Exception, code: str) -> Problem:
     found = {"path": FILE, "location": "body", "value": None, "message": str(error)}
-    return Problem(422, "bad-checkpoint", str(error), errors=[found])
+    return Problem(422, code, str(error), errors=[found])
 
 
 async def _batches(request: Request) -> AsyncIterator[bytes]:
@@ -65,8 +87,7 @@ async def _batches(request: Request) -> AsyncIterator[bytes]:
         yield bytes(batch)
 
 
-async def _receive_form(request: Request, upload: StreamedSafetensors, boundary: bytes) -> dict[str, str]:
-    form = _Form(upload)
+async def _receive_form(request: Request, form: _Form, boundary: bytes) -> dict[str, str]:
     try:
         parser = MultipartParser(boundary, form.callbacks(), max_header_size=4096)
         async for batch in _batches(request):
@@ -77,18 +98,19 @@ async def _receive_form(request: Request, upload: StreamedSafetensors, boundary:
     if not form.complete:
         raise Problem(400, "bad-form", "the form ends before its last boundary")
     if not form.has_file:
-        raise BadUpload(f"the form has no field {FILE!r}: put the checkpoint there")
+        raise BadUpload(f"the form has no field {FILE!r}: put the file there")
     return form.fields
 
 
 class _Form:
-    """Writes the part named `file` to the disk and keeps the other, short fields in memory."""
+    """Writes the parts named `file` to the disk and keeps the other, short fields in memory."""
 
-    def __init__(self, upload: StreamedSafetensors) -> None:
+    def __init__(self, upload: Upload, fields: tuple[str, ...]) -> None:
         self.fields: dict[str, str] = {}
         self.has_file = False
         self.complete = False
         self._upload = upload
+        self._known = (FILE, *fields)
         self._header = bytearray()
         self._value = bytearray()
         self._name = ""
@@ -111,13 +133,14 @@ class _Form:
 
     def _end_header(self) -> None:
         if self._header.lower() == b"content-disposition":
-            self._name = parse_options_header(bytes(self._value))[1].get(b"name", b"").decode("latin-1")
-            if self._name == FILE and self.has_file:
-                raise BadUpload(f"the form has two fields {FILE!r}: send one checkpoint per request")
-            if self._name not in (FILE, *_FIELDS):
-                known = ", ".join((FILE, *_FIELDS))
+            given = parse_options_header(bytes(self._value))[1]
+            self._name = given.get(b"name", b"").decode("latin-1")
+            if self._name not in self._known:
+                known = ", ".join(self._known)
                 raise BadUpload(f"the form has an unknown field {self._name[:100]!r}: allowed are {known}")
-            self.has_file |= self._name == FILE
+            if self._name == FILE:
+                self._upload.begin_file(given.get(b"filename", b"").decode("utf-8", "replace"))
+                self.has_file = True
         self._header.clear()
         self._value.clear()
 

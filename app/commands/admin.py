@@ -69,7 +69,7 @@ def _ended_before(row: dict[str, Any], limit: datetime) -> bool:
 def _delete(client: Client, id: str) -> bool:
     """False if it was deleted or restarted in the meantime."""
     try:
-        client.delete(f"/api/experiments/{id}")
+        client.delete(f"/api/experiments/{id}?permanent=true")
     except Refused as error:
         if error.status not in _GONE:
             raise

@@ -6,10 +6,9 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -19,10 +18,12 @@ from urllib.request import ProxyHandler, Request, build_opener
 from valleyscope.app.secret_files import read_setting_file
 from valleyscope.app.settings import BadSettings, Settings
 from valleyscope.landscape.storage.atomic_write import write_atomically
+from valleyscope.landscape.storage.upload import form_of, is_local
 
 FINAL = ("done", "failed", "cancelled")
 _CHUNK = 2**20
 _TIMEOUT = 30.0
+_IMPORT_TIMEOUT = 180.0  # the server reads the files before it answers
 _RECONNECT_SECONDS = 1.0
 _RECONNECTS = 60
 
@@ -61,7 +62,7 @@ class Client:
         if urlsplit(self.server).scheme not in ("http", "https"):
             raise ValueError(f"server {self.server!r} must be an address such as http://127.0.0.1:8360")
         self._key = key or _key_of_environment()
-        self._opener = build_opener(ProxyHandler({})) if direct or _is_local(self.server) else build_opener()
+        self._opener = build_opener(ProxyHandler({})) if direct or is_local(self.server) else build_opener()
 
     def get(self, path: str, **query: Any) -> Any:
         given = {name: value for name, value in query.items() if value is not None}
@@ -113,6 +114,16 @@ class Client:
                     raise Unreachable(f"{self.server} does not answer any more: {error}") from error
             time.sleep(_RECONNECT_SECONDS)
 
+    def send_landscapes(self, files: Sequence[Path], *, name: str | None = None) -> dict[str, Any]:
+        """Upload files of landscapes; returns the experiment of the first, and in `items` those of all."""
+        kind, body = form_of([(file.name, file.read_bytes()) for file in files], {} if name is None else {"name": name})
+        try:
+            with self._open("POST", "/api/landscapes", body, {"Content-Type": kind}, timeout=_IMPORT_TIMEOUT) as answer:
+                found: dict[str, Any] = json.loads(answer.read())
+        except (OSError, HTTPException) as error:
+            raise Unreachable(f"{self.server} does not answer: {error}") from error
+        return found
+
     def download(self, id: str, name: str, target: Path) -> None:
         """Download a file of an experiment atomically."""
         path = f"/api/experiments/{quote(id, safe='')}/files/{quote(name, safe='')}"
@@ -139,13 +150,18 @@ class Client:
         return json.loads(content) if content else None
 
     def _open(
-        self, method: str, path: str, data: bytes | None = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        data: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = _TIMEOUT,
     ) -> HTTPResponse:
         request = Request(self.server + path, data=data, method=method, headers=dict(headers or {}))
         if self._key is not None:
             request.add_unredirected_header("X-API-Key", self._key)
         try:
-            response: HTTPResponse = self._opener.open(request, timeout=_TIMEOUT)
+            response: HTTPResponse = self._opener.open(request, timeout=timeout)
         except HTTPError as error:
             with error:
                 raise Refused(error.code, _problem(error)) from None
@@ -199,15 +215,6 @@ def connect(server: str | None) -> Client:
     if not named and settings.port == 0:
         raise BadSettings("the port of the server is unknown (VALLEY_PORT=0): pass --server")
     address = named or settings.address
-    own = _is_local(address) or urlsplit(address).netloc.lower() == urlsplit(settings.address).netloc.lower()
+    own = is_local(address) or urlsplit(address).netloc.lower() == urlsplit(settings.address).netloc.lower()
     key = settings.api_key.get_secret_value() if own and settings.api_key is not None else None
     return Client(address, key, direct=own)
-
-
-def _is_local(server: str) -> bool:
-    """Whether an address is a loopback address."""
-    name = urlsplit(server).hostname or ""
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return name == "localhost"

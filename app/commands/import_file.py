@@ -1,64 +1,40 @@
-"""`valley import`: convert a file of another tool into a landscape, in a subprocess.
-
-Reading a damaged HDF5 file can hang or crash the process.
-"""
+"""`valley import`: files of other tools become landscapes, here or on a server."""
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-from multiprocessing.connection import Connection
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from valleyscope.landscape.importers import NotImportable
+from valleyscope.app.commands.client import connect
+from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT
+from valleyscope.app.experiments.landscape_import import TIMEOUT_SECONDS, import_landscapes
 
-TIMEOUT_SECONDS = 120.0  # a surface with a million points takes some seconds
 
-
-def import_landscape(file: Path, out: Path | None, console: Console, timeout: float = TIMEOUT_SECONDS) -> int:
-    """Write landscape.h5 and report.html into a folder, and print their paths."""
-    target = out or file.with_name(f"{file.stem}-valley")
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_import, args=(file, target, sender), daemon=True)
-    process.start()
-    sender.close()
-    try:
-        if not receiver.poll(timeout):
-            raise NotImportable(f"{file}: could not be read within {timeout:g} s: it is damaged or too large")
-        outcome: list[Path] | ValueError | OSError = receiver.recv()
-    except EOFError:
-        process.join()
-        raise NotImportable(f"{file}: is damaged; reading it {_outcome(process.exitcode)}") from None
-    finally:
-        process.kill()
-        process.join()
-    if isinstance(outcome, Exception):
-        raise outcome
-    console.print("\n".join(map(str, outcome)), highlight=False, soft_wrap=True)
+def import_landscape(
+    files: Sequence[Path], out: Path | None, console: Console, timeout: float = TIMEOUT_SECONDS
+) -> int:
+    """Write landscape.h5 and report.html into a folder for each landscape, and print their paths."""
+    with TemporaryDirectory(prefix="valley-import-") as folder:
+        found = import_landscapes(files, Path(folder), timeout=timeout)
+        for number, landscape in enumerate(found):
+            first = next(file for file in files if file.name in landscape.spec["imported"]["files"])
+            target = out or first.with_name(f"{first.stem}-valley")
+            if out is not None and len(found) > 1:
+                target = out / f"{number + 1}-{first.stem}"
+            target.mkdir(parents=True, exist_ok=True)
+            for name in (LANDSCAPE, REPORT):
+                shutil.copyfile(landscape.folder / name, target / name)
+                console.print(str(target / name), highlight=False, soft_wrap=True)
     return 0
 
 
-def _import(file: Path, target: Path, sender: Connection) -> None:
-    """In the subprocess: send the paths of the files, or the error."""
-    from valleyscope.landscape.importers import import_file
-    from valleyscope.landscape.report import write_report
-
-    try:
-        landscape = import_file(file)
-        target.mkdir(parents=True, exist_ok=True)
-        landscape.save(target / "landscape.h5")
-        write_report(landscape, target / "report.html")
-    except FileNotFoundError as error:
-        sender.send(FileNotFoundError(str(error)))
-    except (ValueError, OSError) as error:
-        sender.send(ValueError(str(error)))
-    else:
-        sender.send([target / "landscape.h5", target / "report.html"])
-
-
-def _outcome(code: int | None) -> str:
-    """How a process ended without a result."""
-    return f"fails ({signal.Signals(-code).name})" if code is not None and code < 0 else f"fails (exit status {code})"
+def send_files(files: Sequence[Path], server: str, name: str | None, console: Console) -> int:
+    """Upload the files, and print the address of each landscape."""
+    client = connect(server)
+    for landscape in client.send_landscapes(files, name=name)["items"]:
+        console.print(f"{client.server}/experiments/{landscape['id']}", highlight=False, soft_wrap=True)
+    return 0

@@ -91,8 +91,10 @@ class ProgressView:
 
 
 def print_verdict(console: Console, kind: str, sentence: str) -> None:
-    console.print(f"[bold]{kind.capitalize()}.[/bold]", highlight=False)
-    console.print(sentence, highlight=False, markup=False)
+    """The kind in bold, then what the sentence says beside it."""
+    opening = f"{kind.capitalize()}."
+    console.print(f"[bold]{opening}[/bold]", highlight=False)
+    console.print(sentence.removeprefix(opening).strip(), highlight=False, markup=False)
 
 
 def _title(task: Task) -> str:

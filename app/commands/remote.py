@@ -1,4 +1,4 @@
-"""Commands that talk to a server: submit, jobs, watch, cancel, retry and fetch."""
+"""Commands that talk to a server: submit, jobs, watch, cancel, retry, delete and fetch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from rich.console import Console
 from rich.table import Table
@@ -37,6 +38,12 @@ def add_commands(commands: Any) -> None:
         ("retry", _retry, "continue a failed or cancelled experiment"),
     ):
         _command(commands, name, run, text).add_argument("id", metavar="ID", help="id of the experiment")
+
+    delete = _command(commands, "delete", _delete, "move experiments to the trash of the server, for a day")
+    delete.add_argument("ids", metavar="ID", nargs="+", help="ids of experiments that are not running")
+    how = delete.add_mutually_exclusive_group()
+    how.add_argument("--undo", action="store_true", help="take them out of the trash again")
+    how.add_argument("--permanent", action="store_true", help="delete them with their files at once")
 
     fetch = _command(commands, "fetch", _fetch, "download the files of an experiment")
     fetch.add_argument("id", metavar="ID", help="id of the experiment")
@@ -93,6 +100,24 @@ def _retry(options: argparse.Namespace, console: Console) -> int:
     row = connect(options.server).post(f"/api/experiments/{options.id}/retry")
     console.print(f"{row['name']} is {row['state']} again (run {row['run']})", highlight=False)
     return 0
+
+
+def _delete(options: argparse.Namespace, console: Console) -> int:
+    client = connect(options.server)
+    done = "restored" if options.undo else "deleted" if options.permanent else "in the trash for a day"
+    failed = False
+    for id in options.ids:
+        path = f"/api/experiments/{quote(id, safe='')}"
+        try:
+            if options.undo:
+                client.post(f"{path}/restore")
+            else:
+                client.delete(f"{path}?permanent=true" if options.permanent else path)
+            console.print(f"{id} {done}", highlight=False)
+        except Refused as error:
+            failed = True
+            console.print(f"{id} {error}", highlight=False, markup=False)
+    return EXIT_FAILED if failed else 0
 
 
 def _fetch(options: argparse.Namespace, console: Console) -> int:

@@ -14,6 +14,7 @@ These are round figures for a current card and a server core: the estimate is go
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from valleyscope.app.experiments.accumulated_threshold import ThresholdReach, threshold_reach
@@ -49,6 +50,7 @@ _UNKNOWN_SPLIT_SIZES = (20_000, 5_000)
 # A tile should take seconds on one core, and a surface should have more tiles than workers.
 _MULTIPLY_ADDS_PER_TILE = 1.0e11
 _MAX_TILE_POINTS = 41
+_DIVISIBLE = ("surfaces", "profiles")
 _SHARPNESS_POINTS = 21  # the minimum, and ten directions of both signs
 
 
@@ -80,12 +82,25 @@ class Work:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The work of each stage, and the threshold that each AltSDP minimum reaches."""
+    """The work of each stage, and the threshold that each AltSDP minimum reaches.
+
+    `pieces` is the same work by the pieces that workers can share: a network or a curve is one, a surface is cut.
+    """
 
     parameters: int | None
     multiply_adds: float
-    stages: dict[str, Work]
+    pieces: dict[str, tuple[Work, ...]]
     minima: dict[str, ThresholdReach]
+
+    @property
+    def stages(self) -> dict[str, Work]:
+        return {name: sum(pieces, Work(0.0)) for name, pieces in self.pieces.items()}
+
+    def wall_hours(self, devices: Sequence[Device]) -> float | None:
+        """Hours on these devices side by side, stage after stage; None without a device."""
+        if not devices:
+            return None
+        return sum(_stage_hours(name, pieces, devices) for name, pieces in self.pieces.items())
 
     @property
     def work(self) -> Work:
@@ -107,33 +122,44 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
     trained = {name: spec.minimum(name) for name in spec.minima if spec.minima[name].checkpoint is None}
     point = forward * (_evaluated_samples(spec) + _statistics_samples(spec, model_info))
     paths = len(spec.all_curves) + len(spec.lines)
-    stages = {
-        "minima": sum(
-            (
-                Work(forward * minimum.epochs * (4 * train + test), minimum.epochs * _steps(train, minimum.batch_size))
-                for minimum in trained.values()
-            ),
-            Work(forward * (train + test) * (len(spec.minima) - len(trained))),
+    measured = Work(forward * (train + test))
+    pieces = {
+        "minima": tuple(
+            Work(
+                forward * trained[name].epochs * (4 * train + test),
+                trained[name].epochs * _steps(train, trained[name].batch_size),
+            )
+            if name in trained
+            else measured
+            for name in spec.minima
         ),
-        "curves": sum(
-            (
-                Work(
-                    forward * 3 * train * curve.epochs,
-                    curve.epochs * _steps(train, curve.batch_size or spec.training.batch_size),
-                )
-                for curve in spec.all_curves.values()
-            ),
-            Work(0.0),
+        "curves": tuple(
+            Work(
+                forward * 3 * train * curve.epochs,
+                curve.epochs * _steps(train, curve.batch_size or spec.training.batch_size),
+            )
+            for curve in spec.all_curves.values()
         ),
-        "surfaces": Work(point * sum(plane.resolution**2 for plane in spec.all_planes.values())),
-        "profiles": Work(point * (spec.points * paths + _SHARPNESS_POINTS * len(spec.minima))),
+        "surfaces": (Work(point * sum(plane.resolution**2 for plane in spec.all_planes.values())),),
+        "profiles": (Work(point * (spec.points * paths + _SHARPNESS_POINTS * len(spec.minima))),),
     }
     minima = {
         name: threshold_reach(minimum, _steps(train, minimum.batch_size), model_info)
         for name, minimum in trained.items()
-        if minimum.optimizer == "altsdp"
+        if minimum.optimizer == "altsdp" and minimum.sparsity is None  # with it the program chooses c on the way
     }
-    return Estimate(None if model_info is None else model_info.parameters, forward, stages, minima)
+    return Estimate(None if model_info is None else model_info.parameters, forward, pieces, minima)
+
+
+def _stage_hours(stage: str, pieces: Sequence[Work], devices: Sequence[Device]) -> float:
+    """Hours of a stage: its surfaces and paths are shared evenly, of networks and curves the longest goes first."""
+    if stage in _DIVISIBLE:
+        return sum(1 / sum(1 / device.hours(piece) for device in devices) for piece in pieces if piece.multiply_adds)
+    busy = dict.fromkeys(range(len(devices)), 0.0)
+    for piece in sorted(pieces, key=CORE.hours, reverse=True):
+        free = min(busy, key=lambda index: busy[index] + devices[index].hours(piece))
+        busy[free] += devices[free].hours(piece)
+    return max(busy.values())
 
 
 def split_sizes(dataset: str) -> tuple[int, int]:

@@ -13,9 +13,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from valleyscope.app.experiments.spec_errors import InvalidField, raise_errors
 from valleyscope.app.experiments.spec_errors import Path as FieldPath
-from valleyscope.landscape.storage.records import line_name
+from valleyscope.landscape.storage.records import coinciding_lines, line_name
 from valleyscope.training.models import describe_models
-from valleyscope.training.settings import LARGEST_SEED, Training
+from valleyscope.training.settings import LARGEST_SEED, STRENGTHS, Training
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
 _MIN_SNAPSHOTS = 3
@@ -49,6 +49,16 @@ class Model(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
     name: str = Field("cnn", description="architecture: cnn, lenet, mlp, vgg16, ..., or package.module:factory")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _accept_name(cls, given: Any) -> Any:
+        """`model: cnn` means `model: {name: cnn}`."""
+        if isinstance(given, str):
+            return {"name": given}
+        if isinstance(given, dict | Model):
+            return given
+        raise ValueError(f"{given!r} is not a network: use a name such as 'cnn', or {{'name': 'cnn'}} with its options")
 
     @model_validator(mode="after")
     def _check_model(self) -> Self:
@@ -196,7 +206,7 @@ class Spec(BaseModel):
 
     def _curve_errors(self) -> Iterator[InvalidField]:
         lines = [line_name(*pair) for pair in self.lines]
-        for line in {line for line in lines if lines.count(line) > 1}:
+        if (line := coinciding_lines(self.minima)) is not None:
             yield InvalidField(
                 ("minima",), list(self.minima), f"two lines would have the name {line!r}: rename a minimum"
             )
@@ -261,10 +271,9 @@ class Spec(BaseModel):
         if own.checkpoint is not None:
             return own
         merged = {"seed": self.seed} | self.training.model_dump(exclude_unset=True) | own.model_dump(exclude_unset=True)
-        if "c" in own.model_fields_set and "target" not in own.model_fields_set:
-            merged.pop("target", None)
-        if "target" in own.model_fields_set and "c" not in own.model_fields_set:
-            merged.pop("c", None)
+        strengths = own.model_fields_set.intersection(STRENGTHS)
+        for name in strengths and set(STRENGTHS) - strengths:
+            merged.pop(name, None)
         wanted = [plane for plane in (self.planes or {}).values() if plane.trajectory == name]
         if wanted and not merged.get("snapshots"):
             merged["snapshots"] = max(1, merged.get("epochs", 120) // 60)
@@ -272,29 +281,33 @@ class Spec(BaseModel):
 
     @property
     def all_curves(self) -> dict[str, Curve]:
-        """The curves given, or one from the first minimum to each of the next two."""
+        """The curves given, or one that joins the judged pair and one from its first minimum to the control."""
         if self.curves is not None:
             return self.curves
-        first, *others = self.minima
-        names = ("valley", "contrast")
+        if self.between is None:
+            return {}
+        start, end = self.between
+        ends = {"valley": end, "contrast": self.control}
         return {
-            name: Curve.model_validate({"from": first, "to": other}) for name, other in zip(names, others, strict=False)
+            name: Curve.model_validate({"from": start, "to": other})
+            for name, other in ends.items()
+            if other is not None and other != start
         }
 
     @property
     def all_planes(self) -> dict[str, Plane]:
-        """The planes given, or those through the first minima and the bend; around the minimum if there is only one."""
+        """The planes given, or those of the judged pair: with its bend, and with the control; around a lone minimum."""
         if self.planes is not None:
             return self.planes
-        names = list(self.minima)
-        if len(names) == 1:
-            return {"around": Plane(around=names[0])}
+        if self.between is None:
+            return {"around": Plane(around=next(iter(self.minima)))}
+        start, end = self.between
         planes = {}
-        joining = [name for name, curve in self.all_curves.items() if {curve.start, curve.end} == set(names[:2])]
+        joining = [name for name, curve in self.all_curves.items() if {curve.start, curve.end} == {start, end}]
         if joining:
-            planes["valley"] = Plane(through=(names[0], names[1], self.bends(joining[0])[0]), complete="random")
-        if len(names) > 2:
-            planes["basins"] = Plane(through=(names[0], names[1], names[2]))
+            planes["valley"] = Plane(through=(start, end, self.bends(joining[0])[0]), complete="random")
+        if self.control is not None and self.control not in self.between:
+            planes["basins"] = Plane(through=(start, end, self.control))
         return planes
 
     def bends(self, curve: str) -> list[str]:
@@ -317,8 +330,11 @@ class Spec(BaseModel):
     @property
     def between(self) -> tuple[str, str] | None:
         """The two minima that the verdict compares."""
-        names = list(self.minima)
-        return self.verdict.between or ((names[0], names[1]) if len(names) > 1 else None)
+        if self.verdict.between is not None or len(self.minima) < 2:
+            return self.verdict.between
+        others = [name for name in self.minima if name != self.verdict.control]
+        start, end = (others if len(others) > 1 else list(self.minima))[:2]
+        return start, end
 
     @property
     def control(self) -> str | None:
@@ -326,9 +342,28 @@ class Spec(BaseModel):
         rest = [name for name in self.minima if name not in (self.between or ())]
         return self.verdict.control or (rest[0] if rest else None)
 
+    def resolved(self) -> dict[str, Any]:
+        """Every field as it is used, defaults included: what two specs are compared by."""
+        known = describe_models().get(self.model.name)
+        return self.model_dump(mode="json", by_alias=True) | {
+            "model": {"name": self.model.name, **(known.options if known else {}), **self.model.options},
+            "minima": {name: _settings(self.minimum(name)) for name in self.minima},
+            "curves": {name: curve.model_dump(mode="json", by_alias=True) for name, curve in self.all_curves.items()},
+            "planes": {name: plane.model_dump(mode="json") for name, plane in self.all_planes.items()},
+            "verdict": self.verdict.model_dump(mode="json")
+            | {"between": None if self.between is None else list(self.between), "control": self.control},
+        }
+
     def to_json(self) -> dict[str, Any]:
         """The fields given, as plain values; parsing them gives an equal spec."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def _settings(minimum: Minimum) -> dict[str, Any]:
+    """What makes a minimum: its checkpoint, or the settings of its training."""
+    if minimum.checkpoint is not None:
+        return {"checkpoint": minimum.checkpoint}
+    return minimum.model_dump(mode="json", exclude={"checkpoint"})
 
 
 def read_spec(path: str | Path) -> Spec:

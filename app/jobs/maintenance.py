@@ -26,6 +26,7 @@ _ROUND_SECONDS = 20.0
 _SETTLE_SECONDS = 10.0
 _HOUR = 3600.0
 KEEP_EVENTS_DAYS = 7
+TRASH_SECONDS = 24 * _HOUR
 KEEP_REPORTS = 600
 
 
@@ -88,6 +89,8 @@ class Maintenance(PeriodicThread):
             connection.execute(experiments.delete().where(experiments.c.id == experiment))
 
     def finish_deletions(self) -> None:
+        with self._database.write() as connection:
+            self._experiment_table.empty_trash(connection, seconds=TRASH_SECONDS)
         with self._database.read() as connection:
             doomed = connection.execute(sa.select(experiments.c.id).where(experiments.c.deleted.is_(True))).scalars()
             found = list(doomed)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE, DirectoryLocked, ExperimentWriter
+from valleyscope.app.experiments.judged_figures import judged_figures
 from valleyscope.app.experiments.plan import PlanState, Task
 from valleyscope.app.experiments.progress import ProgressEstimator
 from valleyscope.app.experiments.report_renderer import ReportRenderer
@@ -66,6 +67,7 @@ class OrchestratorContext:
     store: FileStore
     stopping: threading.Event
     report_renderer: ReportRenderer
+    on_end: Callable[[str], None]
 
 
 def refresh_seconds(orchestrated: int) -> float:
@@ -293,16 +295,20 @@ class Orchestrator:
 
     def _end(self, state: ExperimentState, *, error: str | None = None, writer: ExperimentWriter | None = None) -> None:
         verdict = None if writer is None else writer.landscape.verdict
+        figures = None if writer is None else judged_figures(writer.landscape)
         if writer is not None:
             self._drop_saved(writer)
 
         def write() -> None:
             with self._context.database.write(durable=True) as connection:
                 prune_progress(connection, self._row.id)
-                self._context.experiment_table.end(connection, self._row.id, state, error=error, verdict=verdict)
+                self._context.experiment_table.end(
+                    connection, self._row.id, state, error=error, verdict=verdict, figures=figures
+                )
 
         self._with_retry(write)
         log.info("the experiment is %s", state, extra={"experiment": self._row.id})
+        self._context.on_end(self._row.id)
 
     def _failures(self) -> str | None:
         """What failed, and what could not be computed without it."""

@@ -50,6 +50,7 @@ class OrchestratorPool:
         process: ProcessEntry,
         directory: Callable[[str], Path],
         store: FileStore,
+        on_end: Callable[[str], None],
     ) -> None:
         self.jobs = JobQueue(database, process.id, CONTROL, self._orchestrate)
         self.stopping = threading.Event()
@@ -66,6 +67,7 @@ class OrchestratorPool:
             store=store,
             stopping=self.stopping,
             report_renderer=ReportRenderer(),
+            on_end=on_end,
         )
         self._lock = threading.Lock()
         self._orchestrating: dict[str, str] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable
@@ -75,7 +76,10 @@ class OrphanCleanup:
         folder = self._home.path / UPLOAD_FOLDER
         for part in older_than(folder, folder.glob("*.part"), ORPHAN_SECONDS):
             log.warning("removing an interrupted upload: %s", part.name)
-            part.unlink(missing_ok=True)
+            if part.is_dir():
+                shutil.rmtree(part, ignore_errors=True)
+            else:
+                part.unlink(missing_ok=True)
 
 
 def remove_unused_copies(database: Database, home: Home) -> list[str]:

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 
+from valleyscope.app.experiments.landscape_import import IMPORTED, ImportedLandscape
 from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.storage.active_time import active_seconds
 from valleyscope.app.storage.cancel_notify import notify_cancel
 from valleyscope.app.storage.database import Database
 from valleyscope.app.storage.event_table import append_events
+from valleyscope.app.storage.experiment_list import NEWEST_FIRST, BadCursor, Filters, cursor_after, page_query
 from valleyscope.app.storage.ids import is_id, new_id
 from valleyscope.app.storage.tables import experiments
+
+__all__ = ["ACTIVE", "STATES", "BadCursor", "ExperimentRow", "ExperimentState", "ExperimentTable", "Page"]
 
 ExperimentState = Literal["queued", "running", "done", "failed", "cancelled"]
 STATES: tuple[ExperimentState, ...] = get_args(ExperimentState)
 ACTIVE: tuple[ExperimentState, ...] = ("queued", "running")
 RunState = Literal["active", "cancelling", "over"]
+_PRESENT = (experiments.c.deleted.is_(False), experiments.c.trashed.is_(None))
 
 
 class Unknown(LookupError):
@@ -37,10 +41,6 @@ class WrongState(RuntimeError):
 
 class KeyReused(RuntimeError):
     """An idempotency key was sent again with another spec."""
-
-
-class BadCursor(ValueError):
-    """The cursor is not one that this service returned."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,25 @@ class ExperimentRow:
     error: str | None
     verdict_kind: str | None
     sentence: str | None
+    rise: float | None
+    barrier: float | None
+    control_barrier: float | None
+    zero_groups: float | None
+    accuracy: float | None
+    tags: tuple[str, ...]
+    note: str
+    active_seconds: float | None = None
+
+    @property
+    def imported(self) -> dict[str, Any] | None:
+        """The files that an uploaded landscape was made from, and what is in them; None if it was computed here."""
+        facts: dict[str, Any] | None = self.spec.get(IMPORTED)
+        return facts
 
 
 @dataclass(frozen=True)
 class Page:
-    """Some experiments, newest first; pass `after` for the next page, None on the last one."""
+    """Some experiments in order; pass `after` for the next page, None on the last one."""
 
     items: list[ExperimentRow]
     after: str | None
@@ -92,6 +106,8 @@ class ExperimentTable:
             state="queued",
             stage="queued",
             spec=json.dumps(spec.to_json(), allow_nan=False),
+            dataset=spec.dataset,
+            model=str(spec.model),
             digest=digest(spec),
             key=key,
             priority=priority,
@@ -104,6 +120,33 @@ class ExperimentTable:
         row = connection.execute(insert.returning(experiments)).one()
         append_events(connection, row.id, [("state", {"state": "queued", "run": 1})])
         return _row(row)
+
+    def add_imported(self, connection: sa.Connection, identifier: str, landscape: ImportedLandscape) -> ExperimentRow:
+        """Insert an uploaded landscape as an experiment that is done."""
+        now = time.time()
+        text = json.dumps(landscape.spec, allow_nan=False)
+        insert = experiments.insert().values(
+            id=identifier,
+            name=landscape.spec["name"],
+            state="queued",
+            stage="queued",
+            spec=text,
+            dataset=landscape.spec[IMPORTED]["dataset"],
+            model=landscape.spec[IMPORTED]["model"],
+            digest=hashlib.sha256(text.encode()).hexdigest(),
+            priority=0,
+            run=1,
+            created=now,
+            started=now,
+            progress=1.0,
+            cancel=False,
+            deleted=False,
+        )
+        connection.execute(insert)
+        if landscape.no_verdict is not None:
+            append_events(connection, identifier, [("warning", {"message": landscape.no_verdict})])
+        self.end(connection, identifier, "done", verdict=landscape.verdict)
+        return self.find(connection, identifier)
 
     def find_by_key(self, connection: sa.Connection, key: str, spec: Spec) -> ExperimentRow | None:
         """The experiment submitted with this key; raises KeyReused if its spec differs."""
@@ -121,10 +164,10 @@ class ExperimentTable:
     def find(self, connection: sa.Connection, experiment: str, *, for_update: bool = False) -> ExperimentRow:
         """An experiment; `for_update` locks its row until the end of the transaction."""
         if is_id(experiment):
-            query = sa.select(experiments).where(experiments.c.id == experiment, experiments.c.deleted.is_(False))
+            query = sa.select(experiments).where(experiments.c.id == experiment, *_PRESENT)
             row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
             if row is not None:
-                return _row(row)
+                return _with_active_time(connection, [_row(row)])[0]
         raise Unknown(f"there is no experiment {experiment!r}")
 
     def list(
@@ -132,25 +175,22 @@ class ExperimentTable:
         *,
         state: ExperimentState | None = None,
         search: str | None = None,
+        tag: str | None = None,
+        trash: bool = False,
+        sort: str = NEWEST_FIRST,
         after: str | None = None,
         limit: int = 50,
     ) -> Page:
-        """Newest first; `search` matches any part of a name."""
-        query = sa.select(experiments).where(experiments.c.deleted.is_(False))
-        if state is not None:
-            query = query.where(experiments.c.state == state)
-        if search:
-            query = query.where(experiments.c.name.icontains(search, autoescape=True))
-        if after is not None:
-            query = query.where(experiments.c.number < _read_cursor(after))
+        """A page of the experiments, or of those in the trash."""
+        query = page_query(Filters(state, search, tag, trash), sort, after, limit + 1)
         with self._database.read() as connection:
-            rows = connection.execute(query.order_by(experiments.c.number.desc()).limit(limit + 1)).all()
-        items = [_row(row) for row in rows[:limit]]
-        return Page(items, _cursor(items[-1].number) if len(rows) > limit else None)
+            rows = connection.execute(query).all()
+            items = _with_active_time(connection, [_row(row) for row in rows[:limit]])
+        return Page(items, cursor_after(rows[limit - 1], sort) if len(rows) > limit else None)
 
     def count(self) -> dict[ExperimentState, int]:
         """The number of experiments in each state."""
-        query = sa.select(experiments.c.state, sa.func.count()).where(experiments.c.deleted.is_(False))
+        query = sa.select(experiments.c.state, sa.func.count()).where(*_PRESENT)
         with self._database.read() as connection:
             found = {row[0]: int(row[1]) for row in connection.execute(query.group_by(experiments.c.state))}
         return {state: found.get(state, 0) for state in STATES}
@@ -200,9 +240,41 @@ class ExperimentTable:
         append_events(connection, experiment, [("state", {"state": "queued", "run": row.run})])
         return _row(row)
 
+    def describe(self, connection: sa.Connection, experiment: str, values: Mapping[str, Any]) -> ExperimentRow:
+        """Change the name, the tags or the note of an experiment."""
+        stored = dict(values)
+        if "tags" in stored:
+            stored["tags"] = "".join(f"\n{tag}" for tag in stored["tags"]) + "\n" if stored["tags"] else None
+        connection.execute(experiments.update().where(experiments.c.id == experiment).values(stored))
+        return self.find(connection, experiment)
+
+    def move_to_trash(self, connection: sa.Connection, experiment: str) -> None:
+        """Hide an experiment for a while, and free its key."""
+        values = {"trashed": time.time(), "key": None}
+        connection.execute(experiments.update().where(experiments.c.id == experiment).values(values))
+
+    def restore(self, connection: sa.Connection, experiment: str) -> ExperimentRow:
+        """Take an experiment out of the trash; raises Unknown if it is not there."""
+        trashed = experiments.c.id == experiment, experiments.c.deleted.is_(False), experiments.c.trashed.is_not(None)
+        if (
+            not is_id(experiment)
+            or connection.execute(experiments.update().where(*trashed).values(trashed=None)).rowcount != 1
+        ):
+            raise Unknown(f"there is no experiment {experiment!r} in the trash")
+        return self.find(connection, experiment)
+
+    def in_trash(self, connection: sa.Connection, experiment: str) -> bool:
+        query = sa.select(experiments.c.trashed).where(experiments.c.id == experiment, experiments.c.deleted.is_(False))
+        return is_id(experiment) and connection.execute(query).scalar() is not None
+
     def mark_deleted(self, connection: sa.Connection, experiment: str) -> None:
-        """Hide an experiment, and free its key."""
+        """Delete an experiment for good: its files and rows are removed next."""
         connection.execute(experiments.update().where(experiments.c.id == experiment).values(deleted=True, key=None))
+
+    def empty_trash(self, connection: sa.Connection, *, seconds: float) -> None:
+        """Mark what has been in the trash for longer as deleted."""
+        old = experiments.c.trashed < time.time() - seconds, experiments.c.deleted.is_(False)
+        connection.execute(experiments.update().where(*old).values(deleted=True))
 
     def report(self, experiment: str, *, progress: float, stage: str, seconds_left: float | None) -> None:
         values = {"progress": round(progress, 4), "stage": stage, "seconds_left": seconds_left}
@@ -218,7 +290,9 @@ class ExperimentTable:
         *,
         error: str | None = None,
         verdict: Mapping[str, Any] | None = None,
+        figures: Mapping[str, float | None] | None = None,
     ) -> None:
+        """End a run; `figures` of the judged network are there to sort by."""
         now = time.time()
         values: dict[str, Any] = {
             "state": state,
@@ -232,7 +306,11 @@ class ExperimentTable:
             values |= {"progress": 1.0, "started": sa.func.coalesce(experiments.c.started, now)}
         events: list[tuple[str, Mapping[str, Any]]] = []
         if verdict is not None:
-            values |= {"verdict_kind": verdict["kind"], "sentence": verdict["sentence"]}
+            values |= {"verdict_kind": verdict["kind"], "sentence": verdict["sentence"], **(figures or {})}
+            line, control = verdict.get("line") or {}, verdict.get("control") or {}
+            values["rise"] = (line.get("rise") or {}).get("value")
+            values["barrier"] = line.get("barrier")
+            values["control_barrier"] = (control.get("line") or {}).get("barrier")
             events.append(("verdict", verdict))
         row = connection.execute(
             experiments.update().where(experiments.c.id == experiment).values(values).returning(experiments.c.run)
@@ -253,24 +331,19 @@ def mark_running(connection: sa.Connection, experiment: str, stage: str) -> None
         append_events(connection, experiment, [("state", {"state": "running", "run": row.run})])
 
 
+def _with_active_time(connection: sa.Connection, rows: Sequence[ExperimentRow]) -> list[ExperimentRow]:
+    """Rows with the time that they ran; only after a retry does it differ from the time since the start."""
+    retried = active_seconds(connection, [row.id for row in rows if row.run > 1 and row.started is not None])
+    return [replace(row, active_seconds=retried.get(row.id, row.active_seconds)) for row in rows]
+
+
 def _row(row: Any) -> ExperimentRow:
-    values = {field.name: getattr(row, field.name) for field in fields(ExperimentRow)}
+    values: dict[str, Any] = {field.name: getattr(row, field.name, None) for field in fields(ExperimentRow)}
+    if row.started is not None:
+        values["active_seconds"] = max(0.0, (row.finished or time.time()) - row.started)
     values |= {"spec": json.loads(row.spec), "stage": "cancelling" if row.cancel else row.stage}
+    values |= {"tags": tuple(filter(None, (row.tags or "").split("\n"))), "note": row.note or ""}
     for name in ("created", "started", "finished"):
         if values[name] is not None:
             values[name] = datetime.fromtimestamp(values[name], UTC)
     return ExperimentRow(**values)
-
-
-def _cursor(number: int) -> str:
-    return base64.urlsafe_b64encode(number.to_bytes(8)).decode().rstrip("=")
-
-
-def _read_cursor(text: str) -> int:
-    try:
-        content = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        content = b""
-    if len(content) != 8 or content[0] >= 0x80:  # larger than the column
-        raise BadCursor("is not a valid cursor: pass `next` from the previous page")
-    return int.from_bytes(content)

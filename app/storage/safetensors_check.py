@@ -67,10 +67,16 @@ class StreamedSafetensors:
         self._expected_size = 0
         self._digest = hashlib.sha256()
         self._file = self.path.open("xb")
+        self._begun = False
 
     @property
     def sha256(self) -> str:
         return self._digest.hexdigest()
+
+    def begin_file(self, name: str) -> None:  # noqa: ARG002  (the id of a checkpoint is its name)
+        if self._begun:
+            raise BadUpload("the form has two fields 'file': send one checkpoint per request")
+        self._begun = True
 
     def write(self, data: bytes) -> None:
         """Add the next bytes; raises BadUpload as soon as the file is known to be wrong."""

@@ -34,11 +34,23 @@ experiments = sa.Table(
     sa.Column("sentence", sa.Text),
     sa.Column("cancel", sa.Boolean, nullable=False),
     sa.Column("deleted", sa.Boolean, nullable=False),
+    sa.Column("dataset", sa.String(400)),
+    sa.Column("model", sa.Text),
+    sa.Column("rise", sa.Float(53)),
+    sa.Column("barrier", sa.Float(53)),
+    sa.Column("control_barrier", sa.Float(53)),
+    sa.Column("zero_groups", sa.Float(53)),
+    sa.Column("accuracy", sa.Float(53)),
+    sa.Column("tags", sa.Text),
+    sa.Column("note", sa.Text),
+    sa.Column("trashed", _time),
     sa.Index("valley_experiments_state", "deleted", "state", "number"),
     sa.Index("valley_experiments_number", "deleted", "number"),
     sqlite_autoincrement=True,
 )
-"""`cancel`: the run is to stop. `deleted`: its rows and files are being removed."""
+"""`cancel`: the run is to stop. `deleted`: its rows and files are being removed. `trashed`: moved to the trash then.
+
+`dataset` to `accuracy` are there to sort by. `tags` has one tag a line, and begins and ends with a line break."""
 
 task_attempts = sa.Table(
     "valley_task_attempts",

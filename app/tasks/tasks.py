@@ -29,6 +29,7 @@ from valleyscope.app.tasks.context import TaskContext
 from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.tasks.torch_device import MemoryFull, device_name, is_memory_full, set_precision, torch_device
 from valleyscope.landscape import along, fit_curve, verdict
+from valleyscope.landscape.analysis.path_estimates import with_path_estimates
 from valleyscope.landscape.analysis.profiles import Profile, line
 from valleyscope.landscape.analysis.sharpness import sharpness
 from valleyscope.landscape.analysis.surfaces import evaluate_tile
@@ -322,7 +323,9 @@ def _judge(context: TaskContext) -> Judged:
         seed=spec.seed,
         sharpness={name: json.loads(context.sharpness_file(name).read_text(encoding="utf-8")) for name in measured},
     )
-    return Judged(judged.to_json())
+    paths = [*spec.all_curves, *(line_name(*pair) for pair in spec.lines)]
+    present = [name for name in paths if context.path_file(name).is_file()]
+    return Judged(with_path_estimates(judged.to_json(), present, lambda name: _profile(context, name), seed=spec.seed))
 
 
 def _line(context: TaskContext, a: str, b: str) -> Profile:

@@ -1,7 +1,7 @@
-"""The verdict: do two minima lie in one basin, are they joined by a curve only, or are they separate?
+"""The verdict: do two minima share a level valley or a sloping basin, are they joined by a curve only, or separate?
 
-The straight line between them, compared with the line to a control minimum, tells one basin from two. A flat curve
-proves little: unrelated minima are joined by one, too (Garipov et al. 2018).
+The straight line between them, compared with the line to a control minimum, tells one basin from two, and its rise a
+level valley from a slope. A flat curve proves little: unrelated minima are joined by one, too (Garipov et al. 2018).
 """
 
 from __future__ import annotations
@@ -9,28 +9,29 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from valleyscope.landscape.analysis.barriers import Barrier, barrier, bootstrap_barriers
+from valleyscope.landscape.analysis.barriers import Barrier, Estimate, barrier, bootstrap_barriers, measured_barrier
+from valleyscope.landscape.analysis.path_values import Floats, errors_of, guessing_loss_of, losses_of, means
+from valleyscope.landscape.analysis.verdict_kind import VerdictKind, kind_of
 from valleyscope.landscape.analysis.verdict_text import finding, guessing_note, sentence
 from valleyscope.landscape.evaluation.guessing_baseline import is_guessing
 
-__all__ = ["Barrier", "Control", "Spread", "Trend", "Verdict", "VerdictKind", "barrier", "verdict"]
-
-Floats = NDArray[np.floating]
-
-
-class VerdictKind(StrEnum):
-    """The result at a given tolerance."""
-
-    ONE_BASIN = "one basin"
-    JOINED_BY_A_CURVE_ONLY = "joined by a curve only"
-    SEPARATE = "separate"
-    UNDECIDED = "undecided"
+__all__ = [
+    "Barrier",
+    "Control",
+    "ErrorVerdict",
+    "Estimate",
+    "Spread",
+    "Trend",
+    "Verdict",
+    "VerdictKind",
+    "barrier",
+    "verdict",
+]
 
 
 @dataclass(frozen=True)
@@ -44,20 +45,43 @@ class Spread:
 
 @dataclass(frozen=True)
 class Trend:
-    """The loss at both ends of a path, and whether it rises steadily from one to the other."""
+    """The loss at both ends of a path, its lowest value, and whether it rises steadily from one end to the other."""
 
     start: float
     end: float
     steady: bool
+    lowest: float
 
 
 @dataclass(frozen=True)
 class Control:
-    """Barriers to an unrelated minimum, for comparison."""
+    """Barriers and rises to an unrelated minimum, for comparison."""
 
     name: str
     line: Barrier
     curve: Barrier | None = None
+
+
+@dataclass(frozen=True)
+class ErrorVerdict:
+    """The same judgement by the share of wrong predictions; barriers, rises, ends and tolerance are fractions."""
+
+    kind: VerdictKind
+    line: Barrier
+    curve: Barrier | None = None
+    control: Control | None = None
+    tolerance: float = 0.01
+    split: str = "test"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": str(self.kind),
+            "split": self.split,
+            "tolerance": self.tolerance,
+            "line": barrier_json(self.line),
+            "curve": None if self.curve is None else barrier_json(self.curve),
+            "control": _control_json(self.control),
+        }
 
 
 @dataclass(frozen=True)
@@ -82,6 +106,7 @@ class Verdict:
     guessing: float | None = None
     guessing_networks: Mapping[str, float] = field(default_factory=dict)
     test_error: Mapping[str, Spread] = field(default_factory=dict)
+    test_error_verdict: ErrorVerdict | None = None
     sharpness: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -98,22 +123,17 @@ class Verdict:
             "tolerance": self.tolerance,
             "split": self.split,
             "between": list(self.between),
-            "line": _barrier_json(self.line),
-            "curve": None if self.curve is None else {"name": self.curve_name, **_barrier_json(self.curve)},
-            "control": None
-            if self.control is None
-            else {
-                "name": self.control.name,
-                "line": _barrier_json(self.control.line),
-                "curve": None if self.control.curve is None else _barrier_json(self.control.curve),
-            },
+            "line": barrier_json(self.line),
+            "curve": None if self.curve is None else {"name": self.curve_name, **barrier_json(self.curve)},
+            "control": _control_json(self.control),
             "sharpness": {name: dict(values) for name, values in self.sharpness.items()},
             "test_error": {path: asdict(spread) for path, spread in self.test_error.items()},
+            "test_error_verdict": None if self.test_error_verdict is None else self.test_error_verdict.to_json(),
             "level": self.level,
             "bootstrap": self.resamples,
             "notes": list(self.notes),
         }
-        return {name: _finite(value) for name, value in content.items()}
+        return {name: finite_json(value) for name, value in content.items()}
 
 
 def verdict(
@@ -126,6 +146,7 @@ def verdict(
     curve_name: str = "curve",
     control_name: str = "control",
     tolerance: float = 0.05,
+    error_tolerance: float = 0.01,
     split: str = "train",
     level: float = 0.95,
     resamples: int = 1000,
@@ -136,55 +157,74 @@ def verdict(
 
     A path is a profile (``along(..., samples=True)``), per-sample losses of shape (points, samples), or mean losses of
     shape (points,), which have no confidence interval. ``control`` is the line from the first minimum to an unrelated
-    one, ``control_curve`` a curve fitted between those. ``tolerance`` is in nats above the higher end:
+    one, ``control_curve`` a curve fitted between those. The barrier of a path is its highest loss minus that of its
+    higher end, its rise the highest minus the lowest loss. ``tolerance`` is in nats:
 
-    - one basin: the upper bound of the line's barrier is within the tolerance;
-    - joined by a curve only: the line's lower bound is above it, the curve's upper bound within;
-    - separate: the lower bounds of the line and, where there is one, of the curve are above it;
+    - level valley: the upper bounds of the line's barrier and rise are within the tolerance;
+    - one basin, sloping: the upper bound of its barrier is within, the lower bound of its rise above;
+    - joined by a curve only: the lower bound of the line's barrier is above it, the curve's upper bound within;
+    - separate: the lower bounds of the barriers of the line and, where there is one, of the curve are above it;
     - undecided: an interval contains the tolerance, an end has an infinite loss, or an end is hardly better than
       guessing (known for profiles). Such an end is not a minimum: barriers are measured from the higher end, so a line
-      to it is always flat.
+      to it has none.
 
-    >>> hill = np.outer([0.0, 1.0, 0.0], np.ones(50))
-    >>> str(verdict(hill).kind), str(verdict(0.01 * hill).kind)
-    ('separate', 'one basin')
+    The error on the split ``test`` of profiles is judged in the same way, with ``error_tolerance``, a fraction.
+
+    >>> hill, slope = np.outer([0.0, 1.0, 0.0], np.ones(50)), np.outer([0.0, 0.5, 1.0], np.ones(50))
+    >>> [str(verdict(path).kind) for path in (hill, slope, 0.01 * hill)]
+    ['separate', 'one basin, sloping', 'level valley']
     """
-    _check(tolerance, level, resamples)
+    _check(tolerance, error_tolerance, level, resamples)
     given = {"line": line, "curve": curve, "control": control, "control curve": control_curve}
-    losses = {name: _losses(path, split, name) for name, path in given.items() if path is not None}
+    given = {name: path for name, path in given.items() if path is not None}
+    losses = {name: losses_of(path, split, name) for name, path in given.items()}
     if control_curve is not None and control is None:
         raise ValueError("control_curve is given without control, the straight line to the same minimum")
-    barriers, notes = _barriers(losses, level, resamples, seed)
-    means = _means(losses["line"])
+    barriers = _barriers(losses, level, resamples, seed)
+    notes = [*_interval_notes(losses), *_overflow_notes(barriers)]
+    profile = means(losses["line"])
     names = (str(between[0]), str(between[1]))
-    guessing = _guessing_loss(line, split)
-    ends = {names[0]: float(means[0]), names[1]: float(means[-1])}
+    guessing = guessing_loss_of(line, split)
+    ends = {names[0]: float(profile[0]), names[1]: float(profile[-1])}
     if control is not None:
-        ends[control_name] = float(_means(losses["control"])[-1])
+        ends[control_name] = float(means(losses["control"])[-1])
     guessing_networks = {name: loss for name, loss in ends.items() if is_guessing(loss, guessing, tolerance)}
-    if not (math.isfinite(means[0]) and math.isfinite(means[-1])):
+    finite = math.isfinite(profile[0]) and math.isfinite(profile[-1])
+    if not finite:
         notes.append("the loss at an end of the line is infinite: there is no minimum to compare with")
-        kind = VerdictKind.UNDECIDED
-    elif not guessing_networks.keys().isdisjoint(names):
-        kind = VerdictKind.UNDECIDED
-    else:
-        kind = _kind(barriers["line"], barriers.get("curve"), tolerance)
-    paths = {name: path for name, path in (("line", line), ("curve", curve)) if path is not None}
+    are_minima = finite and guessing_networks.keys().isdisjoint(names)
+    kind = kind_of(barriers["line"], barriers.get("curve"), tolerance) if are_minima else VerdictKind.UNDECIDED
+    errors = {name: values for name, path in given.items() if (values := errors_of(path, "test", name)) is not None}
+    error_barriers = _barriers(errors, level, resamples, seed)
+    error_kind = (
+        kind_of(error_barriers["line"], error_barriers.get("curve"), error_tolerance)
+        if are_minima and "line" in error_barriers
+        else VerdictKind.UNDECIDED
+    )
     found = Verdict(
         kind=kind,
         between=names,
         line=barriers["line"],
-        trend=_trend(means, tolerance),
+        trend=_trend(profile, tolerance),
         curve=barriers.get("curve"),
         curve_name=curve_name,
-        control=None if control is None else Control(control_name, barriers["control"], barriers.get("control curve")),
+        control=_control(control_name, barriers),
         tolerance=tolerance,
         split=split,
         level=level,
         resamples=resamples,
         guessing=guessing,
         guessing_networks=guessing_networks,
-        test_error={name: spread for name, path in paths.items() if (spread := _test_error(path)) is not None},
+        test_error={name: _spread(errors[name]) for name in ("line", "curve") if name in errors},
+        test_error_verdict=None
+        if "line" not in errors
+        else ErrorVerdict(
+            error_kind,
+            error_barriers["line"],
+            error_barriers.get("curve"),
+            _control(control_name, error_barriers),
+            error_tolerance,
+        ),
         sharpness={
             name: values.to_json() if hasattr(values, "to_json") else dict(values)
             for name, values in (sharpness or {}).items()
@@ -194,105 +234,84 @@ def verdict(
     return replace(found, notes=(*notes, *(guessing_note(found, name) for name in guessing_networks)))
 
 
-def _kind(line: Barrier, curve: Barrier | None, tolerance: float) -> VerdictKind:
-    if line.surely_within(tolerance):
-        return VerdictKind.ONE_BASIN
-    if not line.surely_above(tolerance):
-        return VerdictKind.UNDECIDED
-    if curve is None or curve.surely_above(tolerance):
-        return VerdictKind.SEPARATE
-    return VerdictKind.JOINED_BY_A_CURVE_ONLY if curve.surely_within(tolerance) else VerdictKind.UNDECIDED
-
-
-def _barriers(
-    losses: Mapping[str, Floats], level: float, resamples: int, seed: int
-) -> tuple[dict[str, Barrier], list[str]]:
-    """The barrier of every path, with an interval if there are per-sample losses, and notes."""
-    sampled = {name: values for name, values in losses.items() if values.ndim == 2}
-    found = {name: Barrier(barrier(values)) for name, values in losses.items() if values.ndim == 1}
+def _barriers(values: Mapping[str, Floats], level: float, resamples: int, seed: int) -> dict[str, Barrier]:
+    """The barrier, rise and ends of every path, with intervals where there are per-sample values."""
+    sampled = {name: path for name, path in values.items() if path.ndim == 2}
+    found = {name: measured_barrier(path) for name, path in values.items() if path.ndim == 1}
     if sampled:
         estimates = bootstrap_barriers(list(sampled.values()), level=level, resamples=resamples, seed=seed)
         found |= dict(zip(sampled, estimates, strict=True))
-    notes = [
-        f"{name}: no per-sample losses were kept, so its barrier has no confidence interval"
+    return found
+
+
+def _control(name: str, barriers: Mapping[str, Barrier]) -> Control | None:
+    return Control(name, barriers["control"], barriers.get("control curve")) if "control" in barriers else None
+
+
+def _interval_notes(losses: Mapping[str, Floats]) -> list[str]:
+    return [
+        f"{name}: no per-sample losses were kept, so its barrier and rise have no confidence interval"
         for name, values in losses.items()
         if values.ndim == 1
     ]
-    notes += [
+
+
+def _overflow_notes(barriers: Mapping[str, Barrier]) -> list[str]:
+    return [
         f"{name}: the loss overflows on the way, its barrier is infinite"
-        for name, estimate in found.items()
+        for name, estimate in barriers.items()
         if math.isinf(estimate.value)
     ]
-    return found, notes
 
 
-def _losses(path: Any, split: str, name: str) -> Floats:
-    """Per-sample losses (points, samples) of a path, else its mean losses (points,)."""
-    splits = getattr(path, "splits", None)
-    if splits is not None:
-        if split not in splits:
-            raise ValueError(f"{name} has no split {split!r}; it has {', '.join(map(repr, splits))}")
-        samples = getattr(splits[split], "samples", None)
-        path = splits[split].loss if samples is None else samples
-    values = np.asarray(path)
-    if values.ndim not in (1, 2) or values.shape[0] < 2 or values.size == 0:
-        raise ValueError(
-            f"{name} has losses of shape {values.shape}; give (points,) or (points, samples) with two or more points"
-        )
-    if not np.issubdtype(values.dtype, np.floating):
-        values = values.astype(np.float64)
-    if np.isnan(values).any() or np.isneginf(values).any():
-        raise ValueError(f"{name} has losses that are NaN or -inf; a loss that overflows is inf")
-    return values
-
-
-def _guessing_loss(path: Any, split: str) -> float | None:
-    """The loss of guessing on the samples of a profile; None if unknown."""
-    splits = getattr(path, "splits", None)
-    known = None if splits is None else getattr(splits[split], "guessing", None)
-    return None if known is None else float(known)
-
-
-def _means(losses: Floats) -> NDArray[np.float64]:
-    return np.asarray(losses if losses.ndim == 1 else losses.mean(axis=1, dtype=np.float64), dtype=np.float64)
-
-
-def _trend(means: NDArray[np.float64], tolerance: float) -> Trend:
+def _trend(profile: NDArray[np.float64], tolerance: float) -> Trend:
     """Steady: the ends differ by a tenth of the tolerance or more, and hardly any step goes the other way."""
-    start, end = float(means[0]), float(means[-1])
-    if not np.isfinite(means).all():
-        return Trend(start, end, steady=False)
+    start, end, lowest = float(profile[0]), float(profile[-1]), float(profile.min())
+    if not np.isfinite(profile).all():
+        return Trend(start, end, steady=False, lowest=lowest)
     rise = abs(end - start)
-    against = (float(np.abs(np.diff(means)).sum()) - rise) / 2
-    return Trend(start, end, steady=rise >= 0.1 * tolerance and against <= 0.05 * rise)
+    against = (float(np.abs(np.diff(profile)).sum()) - rise) / 2
+    return Trend(start, end, steady=rise >= 0.1 * tolerance and against <= 0.05 * rise, lowest=lowest)
 
 
-def _test_error(path: Any) -> Spread | None:
-    splits = getattr(path, "splits", None)
-    if splits is None or "test" not in splits:
-        return None
-    error = np.asarray(splits["test"].error, dtype=np.float64)
+def _spread(errors: Floats) -> Spread:
+    error = means(errors)
     return Spread(float(error.min()), float(error.max()), float(error.mean()))
 
 
-def _barrier_json(estimate: Barrier) -> dict[str, float | None]:
-    return {"barrier": estimate.value, "low": estimate.low, "high": estimate.high}
+def _control_json(control: Control | None) -> dict[str, Any] | None:
+    if control is None:
+        return None
+    curve = None if control.curve is None else barrier_json(control.curve)
+    return {"name": control.name, "line": barrier_json(control.line), "curve": curve}
 
 
-def _finite(value: Any) -> Any:
+def barrier_json(found: Barrier) -> dict[str, Any]:
+    return {
+        "barrier": found.value,
+        "low": found.low,
+        "high": found.high,
+        "rise": None if found.rise is None else asdict(found.rise),
+        "ends": None if found.ends is None else asdict(found.ends),
+    }
+
+
+def finite_json(value: Any) -> Any:
     """The value with None for every number that is not finite."""
     if isinstance(value, Mapping):
-        return {name: _finite(inner) for name, inner in value.items()}
+        return {name: finite_json(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
+        return [finite_json(inner) for inner in value]
     if isinstance(value, float | np.floating):
         return float(value) if math.isfinite(value) else None
     return value
 
 
-def _check(tolerance: float, level: float, resamples: int) -> None:
+def _check(tolerance: float, error_tolerance: float, level: float, resamples: int) -> None:
     if not (math.isfinite(tolerance) and tolerance > 0):
         raise ValueError(f"tolerance is {tolerance}; give a finite number of nats above 0")
+    if not 0 < error_tolerance < 1:
+        raise ValueError(f"error_tolerance is {error_tolerance}; give a fraction between 0 and 1, such as 0.01")
     if not 0 < level < 1:
         raise ValueError(f"level is {level}; give a confidence level between 0 and 1, such as 0.95")
     if resamples < 100:

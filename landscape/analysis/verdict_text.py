@@ -3,49 +3,77 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from valleyscope.landscape.analysis.barriers import Barrier
+from valleyscope.landscape.analysis.barriers import Barrier, Estimate
 
 if TYPE_CHECKING:
     from valleyscope.landscape.analysis.verdict import Verdict
 
+NEGLIGIBLE: Final = 1e-6
+"""Nats that are rounding: losses are summed in float32."""
+
 
 def sentence(verdict: Verdict) -> str:
-    """The finding, the loss along the line, the curve, the control and the test error."""
-    parts = [finding(verdict), _trend(verdict), _curve(verdict), _control(verdict), _test_error(verdict)]
+    """The finding, the test error, the loss along the line, the curve and the control."""
+    parts = [finding(verdict), _test_error(verdict), _trend(verdict), _curve(verdict), _control(verdict)]
     return " ".join(part for part in parts if part)
 
 
 def finding(verdict: Verdict) -> str:
-    """The verdict with its first number."""
-    first, second = verdict.between
-    on_the_line = f"on the straight line between them the {verdict.split} loss {_rise(verdict.line, verdict)}"
-    limit = f"the tolerance is {verdict.tolerance:g} nats"
+    """The kind and the numbers that decide it."""
     guessing_networks = [name for name in verdict.between if name in verdict.guessing_networks]
     if guessing_networks and math.isfinite(verdict.trend.start + verdict.trend.end):
-        found = ". ".join(guessing_note(verdict, name) for name in dict.fromkeys(guessing_networks))
-        return f"{first} and {second}: undecided. {found}."
+        return " ".join(
+            ["Undecided.", *(f"{guessing_note(verdict, name)}." for name in dict.fromkeys(guessing_networks))]
+        )
+    start, end = verdict.between
+    along = f"Along the straight line from {start} to {end} the {verdict.split} loss"
     match verdict.kind.value:
-        case "one basin":
-            return f"{first} and {second} lie in one basin: {on_the_line}; {limit}."
+        case "level valley":
+            return f"Level valley. {along} stays within {_judged(verdict.line.rise, verdict)}{_contrast(verdict)}."
+        case "one basin, sloping":
+            rises = f"rises by {_judged(verdict.line.rise, verdict)} without a barrier{_contrast(verdict)}."
+            return f"One basin, sloping. {along} {rises}"
         case "joined by a curve only":
             return (
-                f"{first} and {second} are joined by a curve only: {on_the_line}, while on the fitted curve "
-                f"{verdict.curve_name!r} it {_rise(verdict.curve, verdict)}; {limit}."
+                f"Joined by a curve only. {along} {_climb(verdict.line, verdict, limit=True)}; along the fitted curve "
+                f"{verdict.curve_name!r} it {_climb(verdict.curve, verdict)}."
             )
         case "separate" if verdict.curve is None:
             return (
-                f"{first} and {second} are separate on the straight line: {on_the_line}; {limit}. No curve was fitted, "
-                "so whether a curved path joins them is open."
+                f"Separate. {along} {_climb(verdict.line, verdict, limit=True)}. No curve was fitted, so whether a "
+                "curved path joins them is open."
             )
         case "separate":
             return (
-                f"{first} and {second} are separate: {on_the_line}, and on the fitted curve {verdict.curve_name!r} it "
-                f"{_rise(verdict.curve, verdict)}; {limit}. A longer fit or more bends might still find a path."
+                f"Separate. {along} {_climb(verdict.line, verdict, limit=True)}; along the fitted curve "
+                f"{verdict.curve_name!r} it {_climb(verdict.curve, verdict)}. A longer fit or more bends might still "
+                "find a path."
             )
         case _:
-            return f"{first} and {second}: undecided. {on_the_line[0].upper()}{on_the_line[1:]}; {limit}."
+            return f"Undecided. {_open_question(verdict, along)}"
+
+
+def _open_question(verdict: Verdict, along: str) -> str:
+    """What the numbers leave open."""
+    start, end = verdict.between
+    line, tolerance = verdict.line, verdict.tolerance
+    if not math.isfinite(verdict.trend.start + verdict.trend.end):
+        return f"{along} is infinite at an end."
+    if line.surely_within(tolerance) and line.rise is None:
+        return f"{start} and {end} lie in one basin; the profile is missing, so whether it is level is open."
+    if line.surely_within(tolerance):
+        return (
+            f"{start} and {end} lie in one basin, but whether it is level is open: along the straight line the "
+            f"{verdict.split} loss rises by {_judged(line.rise, verdict)}."
+        )
+    if not line.surely_above(tolerance):
+        return f"{along} {_climb(line, verdict, limit=True)}: the interval contains the tolerance."
+    return (
+        f"{along} {_climb(line, verdict, limit=True)}; along the fitted curve {verdict.curve_name!r} it "
+        f"{_climb(verdict.curve, verdict)}: that interval contains the tolerance."
+    )
 
 
 def guessing_note(verdict: Verdict, name: str) -> str:
@@ -58,32 +86,45 @@ def guessing_note(verdict: Verdict, name: str) -> str:
     return f"{found}: it is not a minimum, so {so}"
 
 
+def _contrast(verdict: Verdict) -> str:
+    """The rise of the control's line, if the control is a minimum behind a barrier."""
+    control = verdict.control
+    if control is None or control.line.rise is None or control.name in verdict.guessing_networks:
+        return ""
+    if not control.line.surely_above(verdict.tolerance):
+        return ""
+    line = "the control's line" if control.name == "control" else f"the line to {control.name}, the control,"
+    if math.isinf(control.line.rise.value):
+        return f"; {line} overflows"
+    return f"; {line} rises by {_number(control.line.rise.value)}"
+
+
 def _trend(verdict: Verdict) -> str:
     """How the loss changes from one end to the other."""
     trend = verdict.trend
+    if not math.isfinite(trend.start + trend.end):
+        return ""
     names = verdict.between if trend.start <= trend.end else verdict.between[::-1]
     low, high = sorted((trend.start, trend.end))
-    uneven = high - low > verdict.tolerance
-    if not trend.steady:
-        return f"Its ends differ: {_number(low)} at {names[0]}, {_number(high)} at {names[1]}." if uneven else ""
-    text = (
-        f"No barrier, but not constant: along the line the loss rises steadily from {_number(low)} at {names[0]} to "
-        f"{_number(high)} at {names[1]}"
-    )
-    return text + (", more than the tolerance: one slope rather than a level valley." if uneven else ".")
+    if trend.steady:
+        return f"The loss rises steadily from {_number(low)} at {names[0]} to {_number(high)} at {names[1]}."
+    ends = f"The loss is {_number(low)} at {names[0]} and {_number(high)} at {names[1]}"
+    if low - trend.lowest > verdict.tolerance:
+        return f"{ends}; between them it falls to {_number(trend.lowest)}."
+    return f"{ends}." if high - low > verdict.tolerance else ""
 
 
 def _curve(verdict: Verdict) -> str:
     if verdict.curve is None:
         return ""
+    found = f"The fitted curve {verdict.curve_name!r} {_climb(verdict.curve, verdict)}"
     match verdict.kind.value:
-        case "one basin":
-            found = f"The fitted curve {verdict.curve_name!r} {_rise(verdict.curve, verdict)}"
+        case "level valley" | "one basin, sloping":
             return f"{found}; it is not needed for this finding, since even unrelated minima are usually joined by one."
         case "joined by a curve only":
             return "That is weak evidence: unrelated minima are usually joined by such a curve, too."
-        case "undecided":
-            return f"The fitted curve {verdict.curve_name!r} {_rise(verdict.curve, verdict)}."
+        case "undecided" if not verdict.line.surely_above(verdict.tolerance):
+            return f"{found}."
         case _:
             return ""
 
@@ -100,8 +141,8 @@ def _control(verdict: Verdict) -> str:
         return f"{guessing_note(verdict, control.name)}."
     if control.line.surely_within(tolerance):
         return (
-            f"The line to {control.name} is flat as well ({_numbers(control.line, verdict)}): {control.name} lies in "
-            "the same basin, so this picture cannot tell basins apart."
+            f"The line to {control.name} has no barrier either ({_numbers(control.line, verdict)}): {control.name} "
+            "lies in the same basin, so this picture cannot tell basins apart."
         )
     if not control.line.surely_above(tolerance):
         return (
@@ -120,27 +161,67 @@ def _control(verdict: Verdict) -> str:
 
 
 def _test_error(verdict: Verdict) -> str:
-    spread = verdict.test_error.get("line")
+    """The range of the error along the line, and whether it is level by its own tolerance."""
+    spread, judged = verdict.test_error.get("line"), verdict.test_error_verdict
     if spread is None:
         return ""
-    return f"Test error along the line: {100 * spread.min:.1f} to {100 * spread.max:.1f} %."
+    span = f"{100 * spread.min:.1f} to {100 * spread.max:.1f} %"
+    if judged is None or judged.line.rise is None:
+        return f"Test error along the line: {span}."
+    rise = judged.line.rise
+    inside = f"; tolerance {_points(judged.tolerance)}"
+    if rise.low is not None and rise.high is not None:
+        inside = f"{100 * verdict.level:g} % interval {100 * rise.low:.1f} to {100 * rise.high:.1f}{inside}"
+    size = f"{_points(rise.value)} ({inside.removeprefix('; ')})"
+    if rise.surely_within(judged.tolerance):
+        return f"Test error along the line stays within {size}: {span}."
+    return f"Test error along the line changes by {size}: {span}."
 
 
-def _rise(barrier: Barrier | None, verdict: Verdict) -> str:
+def _points(fraction: float) -> str:
+    """A difference of error rates in points of a per cent."""
+    number = f"{100 * fraction:.1f}".removesuffix(".0")
+    return f"{number} {'point' if number == '1' else 'points'}"
+
+
+def _climb(barrier: Barrier | None, verdict: Verdict, *, limit: bool = False) -> str:
+    """How far a path goes above its higher end."""
     assert barrier is not None
+    tolerance = f" (tolerance {verdict.tolerance:g})" if limit else ""
     if math.isinf(barrier.value):
-        return "overflows"
-    if barrier.value == 0 and not barrier.high:
-        return "does not rise above its higher end"
-    return f"rises {_numbers(barrier, verdict)} above its higher end"
+        return f"overflows{tolerance}"
+    if _is_none(barrier):
+        return f"has no barrier{tolerance}"
+    size = _judged(barrier, verdict) if limit else _numbers(barrier, verdict)
+    return f"rises {size} above its higher end"
 
 
-def _numbers(barrier: Barrier, verdict: Verdict) -> str:
-    """A barrier with its interval, in nats."""
-    value = _number(barrier.value)
-    if barrier.low is None or barrier.high is None:
-        return f"{value} nats"
-    return f"{value} nats ({100 * verdict.level:g} % interval {_number(barrier.low)} to {_number(barrier.high)})"
+def _judged(estimate: Estimate | None, verdict: Verdict) -> str:
+    """A number in nats with its interval and the tolerance."""
+    assert estimate is not None
+    interval = _interval(estimate, verdict.level)
+    return f"{_number(estimate.value)} nats ({f'{interval}; ' if interval else ''}tolerance {verdict.tolerance:g})"
+
+
+def _numbers(estimate: Estimate, verdict: Verdict) -> str:
+    """A number in nats with its interval; "none" where both are zero."""
+    if _is_none(estimate):
+        return "none"
+    interval = _interval(estimate, verdict.level)
+    return f"{_number(estimate.value)} nats" + (f" ({interval})" if interval else "")
+
+
+def _is_none(estimate: Estimate) -> bool:
+    """No barrier or rise, and no doubt about it."""
+    return max(estimate.value, estimate.high or 0.0) < NEGLIGIBLE
+
+
+def _interval(estimate: Estimate, level: float) -> str:
+    if estimate.low is None or estimate.high is None:
+        return ""
+    if estimate.high - estimate.low < NEGLIGIBLE:
+        return f"{100 * level:g} % interval none"
+    return f"{100 * level:g} % interval {_number(estimate.low)} to {_number(estimate.high)}"
 
 
 def _number(value: float) -> str:

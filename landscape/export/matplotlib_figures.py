@@ -19,17 +19,27 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import Normal, Stroke
 from matplotlib.ticker import PercentFormatter
 
+from valleyscope.landscape.claim import Claim, Level, claim_of, computed_planes
 from valleyscope.landscape.colours import MAPS, colours_of
-from valleyscope.landscape.figures.contour import point_colours, quantities_of, surface_scale, values_of
-from valleyscope.landscape.figures.labels import labels_of, shown_points
+from valleyscope.landscape.figures.axes import axis_titles, notes_of, stretch_of
+from valleyscope.landscape.figures.colour_bar_marks import mark_places
+from valleyscope.landscape.figures.contour import (
+    minima_values,
+    point_colours,
+    quantities_of,
+    surface_scale,
+    values_of,
+)
+from valleyscope.landscape.figures.labels import labels_of, roomiest, shown_points
 from valleyscope.landscape.figures.profile import path_label, path_style
 from valleyscope.landscape.figures.sampling import coarse_lattice, is_bend, spread, straight_lines
-from valleyscope.landscape.figures.scale import Quantity
-from valleyscope.landscape.figures.theme import quantity_title
+from valleyscope.landscape.figures.scale import Quantity, Scale
+from valleyscope.landscape.figures.theme import quantity_title, unescaped
+from valleyscope.landscape.figures.tolerance_contour import tolerance_lines, tolerance_text
 from valleyscope.landscape.plot_style import STYLE
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
-from valleyscope.landscape.storage.records import TRAJECTORY, PathRecord, PlaneRecord, error_split, recorded
+from valleyscope.landscape.storage.records import TRAJECTORY, Floats, PathRecord, PlaneRecord, error_split, recorded
 
 Format = Literal["png", "svg"]
 
@@ -53,7 +63,7 @@ _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 
 
 def write_pictures(landscape: Landscape, directory: Path, form: Format) -> list[Path]:
-    """Write <plane>-<split>-<value> for each recorded quantity, profile, and paper for the first plane."""
+    """Write <plane>-<split>-<value> for each recorded quantity, profile, and paper for the plane of the claim."""
     written = []
     with mpl.rc_context(_STYLE):
         for name, figure in _pictures(landscape):
@@ -65,22 +75,23 @@ def write_pictures(landscape: Landscape, directory: Path, form: Format) -> list[
 
 
 def _pictures(landscape: Landscape) -> Iterator[tuple[str, Figure]]:
-    colours = colours_of(landscape.minima)
-    planes = [plane for plane in landscape.planes.values() if plane.done.any()]
+    colours, claim = colours_of(landscape.minima), claim_of(landscape)
+    planes = computed_planes(landscape)
     for plane in planes:
         for split, value in quantities_of(plane):
-            yield f"{plane.name}-{split}-{value}", _plane_picture(plane, split, value, colours)
+            yield f"{plane.name}-{split}-{value}", _plane_picture(plane, split, value, colours, claim)
     paths = [*landscape.curves.values(), *landscape.lines.values()]
     if paths:
         yield "profile", _profile_picture(paths, colours)
     if planes and paths and {("train", "loss"), ("test", "error")} <= set(quantities_of(planes[0])):
-        yield "paper", _paper_picture(planes[0], paths, colours)
+        yield "paper", _paper_picture(planes[0], paths, colours, claim)
 
 
-def _plane_picture(plane: PlaneRecord, split: str, value: Quantity, colours: Mapping[str, str]) -> Figure:
-    shape = float(np.ptp(plane.y) / np.ptp(plane.x))
-    figure = Figure(figsize=(4.6, float(np.clip(3.5 * shape + 0.8, 1.8, 6.5))), layout="constrained")
-    draw_plane(figure.subplots(), plane, split, value, colours)
+def _plane_picture(
+    plane: PlaneRecord, split: str, value: Quantity, colours: Mapping[str, str], claim: Claim | None
+) -> Figure:
+    figure = Figure(figsize=(4.8, float(np.clip(3.3 * _shape(plane) + 1.1, 2.2, 6.8))), layout="constrained")
+    draw_plane(figure.subplots(), plane, split, value, colours, claim)
     return figure
 
 
@@ -94,13 +105,19 @@ def _profile_picture(paths: Sequence[PathRecord], colours: Mapping[str, str]) ->
     return figure
 
 
-def _paper_picture(plane: PlaneRecord, paths: Sequence[PathRecord], colours: Mapping[str, str]) -> Figure:
-    shape = float(np.ptp(plane.y) / np.ptp(plane.x))
-    above = float(np.clip(2.7 * shape, 1.3, 4.5))
-    figure = Figure(figsize=(7.2, above + 2.9), layout="constrained")
+def _shape(plane: PlaneRecord) -> float:
+    """Height over width of the frame."""
+    return float(np.ptp(plane.y) / np.ptp(plane.x)) * stretch_of(plane)
+
+
+def _paper_picture(
+    plane: PlaneRecord, paths: Sequence[PathRecord], colours: Mapping[str, str], claim: Claim | None
+) -> Figure:
+    above = float(np.clip(2.6 * _shape(plane), 1.3, 4.5))
+    figure = Figure(figsize=(7.2, above + 3.1), layout="constrained")
     axes = figure.subplots(2, 2, height_ratios=(above, 1.7))
-    draw_plane(axes[0, 0], plane, "train", "loss", colours)
-    draw_plane(axes[0, 1], plane, "test", "error", colours)
+    draw_plane(axes[0, 0], plane, "train", "loss", colours, claim)
+    draw_plane(axes[0, 1], plane, "test", "error", colours, claim)
     draw_values(axes[1, 0], paths, "train", "loss", colours)
     draw_values(axes[1, 1], paths, error_split(paths), "error", colours)
     figure.legend(
@@ -109,10 +126,21 @@ def _paper_picture(plane: PlaneRecord, paths: Sequence[PathRecord], colours: Map
     return figure
 
 
-def draw_plane(axes: Axes, plane: PlaneRecord, split: str, value: Quantity, colours: Mapping[str, str]) -> None:
-    """Filled contours with curve, lines, trajectories and named points; a hatched ground where nothing is computed."""
+def draw_plane(
+    axes: Axes,
+    plane: PlaneRecord,
+    split: str,
+    value: Quantity,
+    colours: Mapping[str, str],
+    claim: Claim | None = None,
+) -> None:
+    """Filled contours with curve, lines, trajectories, named points and the tolerance contour of a claim.
+
+    The ground is hatched where nothing is computed.
+    """
     values = values_of(plane, split, value)
-    scale = surface_scale(plane, values, value, True, None)
+    level = None if claim is None else claim.level(plane, split, value)
+    scale = surface_scale(plane, values, value, False, None, level)
     rows, columns = spread(len(plane.y), _FINEST), spread(len(plane.x), _FINEST)
     if not plane.complete:
         rows, columns = coarse_lattice(plane.done) or (np.arange(len(plane.y)), np.arange(len(plane.x)))
@@ -126,21 +154,48 @@ def draw_plane(axes: Axes, plane: PlaneRecord, split: str, value: Quantity, colo
     bands.set_linewidth(0.3)
     ticks = scale.ticks()
     # An inset axis is as high as the frame, whatever equal units make of it.
-    beside = axes.inset_axes((1.03, 0, 0.035, 1))
+    beside = axes.inset_axes((1.08, 0, 0.035, 1))
     bar = axes.figure.colorbar(bands, cax=beside, extendfrac=0, extendrect=True)
     bar.set_ticks(ticks["tickvals"], labels=ticks["ticktext"])
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=2, width=0.6)
+    minima = minima_values(plane, values)
+    _mark_bar(bar.ax, scale, minima, point_colours(plane, colours))
+    if level is not None:
+        _draw_tolerance(axes, plane, values, level, scale)
     _draw_paths(axes, plane, colours)
     _draw_points(axes, plane, colours)
+    across, up = axis_titles(plane, y_break="\n")
     axes.set(
-        aspect="equal",
+        aspect=stretch_of(plane),
         xlim=(plane.x[0], plane.x[-1]),
         ylim=(plane.y[0], plane.y[-1]),
-        xlabel=plane.unit,
-        ylabel=plane.unit if np.ptp(plane.y) > 0.6 * np.ptp(plane.x) else "",
+        xlabel=unescaped(across),
+        ylabel=unescaped(up),
     )
-    axes.set_title(quantity_title(split, value, log=True), fontsize=9, loc="left")
+    notes = [unescaped(note) for note in notes_of(plane, scale, minima)]
+    axes.set_title("\n".join([quantity_title(split, value), *notes]), fontsize=8 if notes else 9, loc="left")
+
+
+def _draw_tolerance(axes: Axes, plane: PlaneRecord, values: Floats, level: Level, scale: Scale) -> None:
+    """The tolerance contour, dark on a light halo, and its label."""
+    lines = tolerance_lines(plane, values, level)
+    halo = [Stroke(linewidth=2.6, foreground=_WHITE), Normal()]
+    for line in lines:
+        axes.plot(*line.T, color=_OUTLINE, linewidth=1.2, path_effects=halo)
+    if lines:
+        text = tolerance_text(level, scale)
+        place = roomiest(plane, text, max(lines, key=len))
+        box = {"boxstyle": "square,pad=0.2", "facecolor": _WHITE, "alpha": 0.88, "edgecolor": _OUTLINE}
+        axes.annotate(text, place, ha="center", va="center", fontsize=6.5, bbox=box | {"linewidth": 0.6}, zorder=4)
+
+
+def _mark_bar(bar: Axes, scale: Scale, heights: Mapping[str, float], colours: Mapping[str, str]) -> None:
+    """A dot beside the colour bar at the value of each minimum."""
+    for share, slot, name in mark_places(scale, heights):
+        dot: dict[str, Any] = {"marker": "o", "markersize": 3.6, "markeredgecolor": _INKS["text"], "clip_on": False}
+        place = (-0.4 - 0.7 * slot, share)
+        bar.plot(*place, transform=bar.transAxes, markerfacecolor=colours.get(name, _WHITE), markeredgewidth=0.5, **dot)
 
 
 def draw_values(
@@ -220,8 +275,10 @@ def _draw_points(axes: Axes, plane: PlaneRecord, colours: Mapping[str, str]) -> 
 
 def _encoded(figure: Figure, form: Format) -> bytes:
     buffer = io.BytesIO()
+    # The canvas grows with what is drawn: the layout does not know how wide the labels of a colour bar are.
+    whole: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": 0.08}
     if form == "png":
-        figure.savefig(buffer, format="png", dpi=220)
+        figure.savefig(buffer, format="png", dpi=220, **whole)
         return buffer.getvalue()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    figure.savefig(buffer, format="svg", metadata={"Date": None}, **whole)
     return _NUMBER.sub(lambda match: f"{float(match[0]):.2f}", buffer.getvalue().decode()).encode()

@@ -56,7 +56,7 @@ def surface_heights(plane: PlaneRecord, height: Height = "log") -> Floats:
     known = next((values for values in losses if recorded(values)), None)
     if height == "flat" or known is None:
         return np.zeros(plane.shape)
-    encoded = surface_scale(plane, known, "loss", True, None).encode(known)
+    encoded = surface_scale(plane, known, "loss", log=True, clip=None).encode(known)
     return np.where(plane.done, encoded, np.nanmin(encoded))
 
 

@@ -10,11 +10,15 @@ from typing import Any, Final
 import numpy as np
 import plotly.graph_objects as go
 
+from valleyscope.landscape.claim import Claim, Level
 from valleyscope.landscape.colours import colours_of
+from valleyscope.landscape.figures.axes import axis_titles, note_annotations, notes_of, room_of, stretch_of
+from valleyscope.landscape.figures.colour_bar_marks import bar_marks
 from valleyscope.landscape.figures.labels import labels_of, shown_points
 from valleyscope.landscape.figures.sampling import Indices, coarse_lattice, is_bend, sample, straight_lines
 from valleyscope.landscape.figures.scale import Quantity, Scale, scale_for, significant
-from valleyscope.landscape.figures.theme import Parts, Theme, escaped, new_figure, quantity_title, themed
+from valleyscope.landscape.figures.theme import Parts, Theme, new_figure, quantity_title, themed
+from valleyscope.landscape.figures.tolerance_contour import joined, tolerance_label, tolerance_lines
 from valleyscope.landscape.plot_style import STYLE
 from valleyscope.landscape.storage.records import TRAJECTORY, Floats, PlaneRecord, recorded
 
@@ -28,48 +32,90 @@ class View:
 
     split: str
     value: Quantity
-    log: bool = True
+    log: bool = False
     clip: float | None = None
     theme: Theme = "light"
     colours: Mapping[str, str] | None = None
+    claim: Claim | None = None
+
+    def level(self, plane: PlaneRecord) -> Level | None:
+        return None if self.claim is None else self.claim.level(plane, self.split, self.value)
 
 
 def contour(
     plane: PlaneRecord,
     split: str = "train",
     value: Quantity = "loss",
-    log: bool = True,
+    log: bool = False,
     clip: float | None = None,
     theme: Theme = "light",
     colours: Mapping[str, str] | None = None,
     title: str | None = None,
+    claim: Claim | None = None,
 ) -> go.Figure:
-    """Filled contours of one quantity on a plane, equal units on both axes.
+    """Filled contours of one quantity on a plane, equal units on both axes unless a note says otherwise.
 
-    A loss is on a logarithmic colour scale with real values at its ticks, an error in percent. Colours end at ``clip``
-    (in nats, or as a fraction); without one, at a level that shows the basins and the ridge. Points that are not
-    computed yet stay hatched; while a surface is being computed its known points are drawn as cells.
+    Colours are linear, in nats or percent, or logarithmic for a loss with ``log``. They end at ``clip`` (in nats, or as
+    a fraction); without one, a little above the highest of the paths that the ``claim`` is about (``claim_of`` of a
+    landscape). With a claim the tolerance contour is drawn. Dots beside the colour bar are the minima. Points that are
+    not computed yet stay hatched; while a surface is being computed its known points are drawn as cells.
     """
-    parts = contour_parts(plane, View(split, value, log, clip, theme, colours))
-    traces = parts.pop("traces")
-    layout = {"margin": _LOOK["margin"], "hovermode": "closest", "dragmode": "zoom", **parts}
+    parts = contour_parts(plane, View(split, value, log, clip, theme, colours, claim))
+    traces, room = parts.pop("traces"), parts.pop("room")
+    margin = {**_LOOK["margin"], "t": _LOOK["margin"]["t"] + room}
+    layout = {"margin": margin, "hovermode": "closest", "dragmode": "zoom", **parts}
     return new_figure(traces, layout, theme, quantity_title(split, value, log) if title is None else title)
 
 
 def contour_parts(plane: PlaneRecord, view: View, suffix: str = "", bar: Mapping[str, Any] | None = None) -> Parts:
-    """Traces, annotations, images and axes of a contour, on the axes x<suffix> and y<suffix>."""
+    """Traces, annotations, shapes, images and axes of a contour, on the axes x<suffix> and y<suffix>.
+
+    ``room`` is how many pixels its notes take above the frame.
+    """
+    bar = bar or {}
     values = values_of(plane, view.split, view.value)
-    scale = surface_scale(plane, values, view.value, view.log, view.clip)
+    level = view.level(plane)
+    scale = surface_scale(plane, values, view.value, view.log, view.clip, level)
     colours = point_colours(plane, view.colours)
-    traces = [*_surface(plane, values, scale, bar or {}), *_paths(plane, colours), *_points(plane, colours)]
-    frame = {"title": {"text": escaped(plane.unit)}, **_LOOK["axis"]}
+    lines = [] if level is None else tolerance_lines(plane, values, level)
+    traces = [
+        *_surface(plane, values, scale, bar),
+        *_tolerance(lines),
+        *_paths(plane, colours),
+        *_points(plane, colours),
+    ]
+    label = [] if level is None else tolerance_label(plane, lines, level, scale, view.theme)
+    heights = minima_values(plane, values)
+    notes = notes_of(plane, scale, heights)
+    across, up = axis_titles(plane)
+    axes = {"xref": f"x{suffix}", "yref": f"y{suffix}"}
     return {
         "traces": [trace | {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}", "showlegend": False} for trace in traces],
-        "annotations": _labels(plane, view, colours, suffix),
+        "annotations": [
+            *(each | axes for each in label),
+            *_labels(plane, view, colours, suffix),
+            *note_annotations(notes, view.theme, bar.get("left", 0.0)),
+        ],
+        "shapes": bar_marks(scale, heights, colours, view.theme, bar),
         "images": [] if plane.complete else [_hatching(plane, view.theme, suffix)],
-        "xaxis": {**frame, "range": plane.x[[0, -1]]},
-        "yaxis": {**frame, "range": plane.y[[0, -1]], "scaleanchor": f"x{suffix}", "scaleratio": 1},
+        "room": room_of(notes),
+        "xaxis": {"title": {"text": across}, **_LOOK["axis"], "range": plane.x[[0, -1]]},
+        "yaxis": {
+            **{"title": {"text": up}, **_LOOK["axis"], "range": plane.y[[0, -1]]},
+            **{"scaleanchor": f"x{suffix}", "scaleratio": stretch_of(plane)},
+        },
     }
+
+
+def minima_values(plane: PlaneRecord, values: Floats) -> dict[str, float]:
+    """The value at each minimum that is drawn on the plane and lies on it."""
+    shown = {name: place for name, place in shown_points(plane).items() if not is_bend(name)}
+    found = {
+        name: float(sample(plane.x, plane.y, values, np.array([place]))[0])
+        for name, place in shown.items()
+        if not plane.is_projected(name)
+    }
+    return {name: value for name, value in found.items() if np.isfinite(value)}
 
 
 def values_of(plane: PlaneRecord, split: str, value: Quantity) -> Floats:
@@ -87,12 +133,14 @@ def quantities_of(plane: PlaneRecord) -> list[tuple[str, Quantity]]:
     return [(split, value) for split, grid in plane.splits.items() for value in both if recorded(grid[value])]
 
 
-def surface_scale(plane: PlaneRecord, values: Floats, value: Quantity, log: bool, clip: float | None) -> Scale:
-    """The colour scale of a plane, wide enough for the lines and curves drawn on it."""
+def surface_scale(
+    plane: PlaneRecord, values: Floats, value: Quantity, log: bool, clip: float | None, level: Level | None = None
+) -> Scale:
+    """The colour scale of a plane, from the lines and curves drawn on it and from the level of a claim."""
     curves = [places for name, places in plane.paths.items() if not name.startswith(TRAJECTORY)]
     drawn = [*straight_lines(plane).values(), *curves]
     along = [sample(plane.x, plane.y, values, places) for places in drawn]
-    return scale_for(values, value, log, clip, np.concatenate(along) if along else ())
+    return scale_for(values, value, log, clip, np.concatenate(along) if along else (), level)
 
 
 def point_colours(plane: PlaneRecord, colours: Mapping[str, str] | None) -> Mapping[str, str]:
@@ -125,7 +173,8 @@ def grid_of(plane: PlaneRecord, heights: Floats, rows: Indices, columns: Indices
 def _surface(plane: PlaneRecord, values: Floats, scale: Scale, bar: Mapping[str, Any]) -> list[Parts]:
     """Colours that run smoothly with fine contour lines once all is computed, and cells until then."""
     low, high = scale.range
-    bar = {**_LOOK["bar"], **bar, **scale.ticks()}
+    place = {key: entry for key, entry in bar.items() if key != "left"}
+    bar = {**_LOOK["bar"], **place, **scale.ticks()}
     look = {"colorscale": colour_scale(scale.quantity), "zmin": low, "zmax": high, "colorbar": bar, "showscale": True}
     rows, columns = np.arange(len(plane.y)), np.arange(len(plane.x))
     heights = scale.encode(values)
@@ -146,6 +195,15 @@ def _surface(plane: PlaneRecord, values: Floats, scale: Scale, bar: Mapping[str,
     lattice = coarse_lattice(plane.done)
     coarse = [] if lattice is None else [cells(*lattice)]
     return [*coarse, cells(rows, columns, showscale=not coarse)]
+
+
+def _tolerance(lines: list[Floats]) -> list[Parts]:
+    """The tolerance contour, dark on a light halo."""
+    if not lines:
+        return []
+    places = joined(lines)
+    shared = {"type": "scatter", "x": places[:, 0], "y": places[:, 1], "name": "tolerance", "mode": "lines"}
+    return [{**shared, "line": _LOOK[look], "hoverinfo": "skip"} for look in ("tolerance_halo", "tolerance")]
 
 
 def _paths(plane: PlaneRecord, colours: Mapping[str, str]) -> list[Parts]:

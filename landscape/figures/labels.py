@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from valleyscope.landscape.figures.sampling import is_bend
+from valleyscope.landscape.figures.axes import is_far, stretch_of
+from valleyscope.landscape.figures.sampling import is_bend, straight_lines
 from valleyscope.landscape.plot_style import STYLE
-from valleyscope.landscape.storage.records import Coordinates, PlaneRecord
+from valleyscope.landscape.storage.records import TRAJECTORY, Coordinates, Floats, PlaneRecord
 
 _RULES: Final = STYLE["labels"]
 _FRAME: Final[float] = _RULES["frame"]
@@ -33,12 +34,12 @@ Box = tuple[float, float, float, float]
 
 
 def shown_points(plane: PlaneRecord) -> dict[str, Coordinates]:
-    """The named points that lie within the frame, without the bends of curves that are not drawn on the plane."""
+    """The named points within the frame, without those far off the plane and the bends of curves drawn elsewhere."""
     x, y = plane.x, plane.y
     return {
         name: place
         for name, place in plane.points.items()
-        if x[0] <= place[0] <= x[-1] and y[0] <= place[1] <= y[-1] and belongs(name, plane)
+        if x[0] <= place[0] <= x[-1] and y[0] <= place[1] <= y[-1] and belongs(name, plane) and not is_far(plane, name)
     }
 
 
@@ -55,13 +56,10 @@ def labels_of(plane: PlaneRecord) -> dict[str, Label]:
     """
     points = shown_points(plane)
     texts = _texts(points, plane)
-    width, height = plane.x[-1] - plane.x[0], plane.y[-1] - plane.y[0]
-    scale = _FRAME / max(width, height)
-    frame: Box = (0.0, 0.0, width * scale, height * scale)
+    frame = _frame(plane)
     order = sorted(points, key=plane.is_projected)
-    places = {name: ((points[name][0] - plane.x[0]) * scale, (points[name][1] - plane.y[0]) * scale) for name in order}
-    mark = _RULES["mark"]
-    taken: list[Box] = [(x - mark, y - mark, x + mark, y + mark) for x, y in places.values()]
+    places = {name: _pixel(plane, points[name]) for name in order}
+    taken = [_around(place, _RULES["mark"]) for place in places.values()]
     chosen: dict[str, Label] = {}
     for own, (name, place) in enumerate(places.items()):
         others = taken[:own] + taken[own + 1 :]
@@ -74,6 +72,41 @@ def labels_of(plane: PlaneRecord) -> dict[str, Label]:
         taken.append(boxes[best])
         chosen[name] = candidates[best]
     return chosen
+
+
+def roomiest(plane: PlaneRecord, text: str, line: Floats) -> Coordinates:
+    """The place of a line where a label is inside the frame, and clear of named points, their labels and the paths."""
+    points = shown_points(plane)
+    taken = [_around(_pixel(plane, place), _RULES["mark"]) for place in points.values()]
+    taken += [
+        _box(_pixel(plane, points[name]), label.text, label.anchor, label.shift)
+        for name, label in labels_of(plane).items()
+    ]
+    curves = [places for name, places in plane.paths.items() if not name.startswith(TRAJECTORY)]
+    for path in (*straight_lines(plane).values(), *curves):
+        taken += [_around(_pixel(plane, place), _RULES["path"]) for place in path.tolist()]
+    places: list[Coordinates] = [(x, y) for x, y in line[:: -(-len(line) // _RULES["places"])].tolist()]
+    boxes = [_box(_pixel(plane, place), text, ("center", "middle"), (0.0, 0.0)) for place in places]
+    faults = [(_outside(box, _frame(plane)), sum(_overlap(box, other) for other in taken)) for box in boxes]
+    return places[faults.index(min(faults))]
+
+
+def _frame(plane: PlaneRecord) -> Box:
+    """The frame in pixels of a small screen."""
+    width, height = _pixel(plane, (plane.x[-1], plane.y[-1]))
+    return 0.0, 0.0, width, height
+
+
+def _pixel(plane: PlaneRecord, place: Coordinates) -> Coordinates:
+    ratio = stretch_of(plane)
+    width, height = plane.x[-1] - plane.x[0], ratio * (plane.y[-1] - plane.y[0])
+    scale = _FRAME / max(width, height)
+    return float((place[0] - plane.x[0]) * scale), float((place[1] - plane.y[0]) * ratio * scale)
+
+
+def _around(place: Coordinates, reach: float) -> Box:
+    x, y = place
+    return x - reach, y - reach, x + reach, y + reach
 
 
 def _texts(points: Mapping[str, Coordinates], plane: PlaneRecord) -> dict[str, str]:

@@ -8,7 +8,9 @@ from typing import Any, Final
 import numpy as np
 import plotly.graph_objects as go
 
+from valleyscope.landscape.claim import claim_of, computed_planes
 from valleyscope.landscape.colours import colours_of
+from valleyscope.landscape.figures.axes import stretch_of
 from valleyscope.landscape.figures.contour import View, contour_parts
 from valleyscope.landscape.figures.profile import profile_parts
 from valleyscope.landscape.figures.theme import Parts, Theme, heading, new_figure, quantity_title
@@ -22,31 +24,34 @@ _LOOK: Final = STYLE["paper"]
 def paper_figure(
     landscape: Landscape,
     plane: str | None = None,
-    log: bool = True,
+    log: bool = False,
     clip: float | None = None,
     theme: Theme = "light",
     colours: Mapping[str, str] | None = None,
 ) -> go.Figure:
     """Contours of train loss and test error with the white curve, and the loss and error along curve and lines.
 
-    Without a name the first plane is shown. Needs a width of about 1100 pixels; on a narrow page put ``contour`` twice
-    and ``profile`` under each other.
+    Without a name the plane that shows the claim of the verdict is drawn. Needs a width of about 1100 pixels; on a
+    narrow page put ``contour`` twice and ``profile`` under each other.
     """
     if not landscape.planes:
         raise ValueError(f"landscape {landscape.name!r} has no plane to draw")
-    name = next(iter(landscape.planes)) if plane is None else plane
+    first = next(iter(computed_planes(landscape)), next(iter(landscape.planes.values())))
+    name = first.name if plane is None else plane
     if name not in landscape.planes:
         raise ValueError(f"landscape {landscape.name!r} has no plane {name!r}; it has {', '.join(landscape.planes)}")
     record, paths = landscape.planes[name], profile_paths(landscape)
     paint = colours_of(landscape.minima) if colours is None else colours
     half = (1 - _LOOK["gap"]) / 2
     domains = [[left, left + half] for left in (0, half + _LOOK["gap"])]
+    claim = claim_of(landscape)
     margin = {**_LOOK["margin"], "b": _LOOK["foot"] + _LOOK["legend_line"] * len(paths)}
     wanted = half * (_LOOK["width"] - margin["l"] - margin["r"]) * np.ptp(record.y) / np.ptp(record.x)
+    wanted *= stretch_of(record)
     above = int(np.clip(wanted, _LOOK["lowest"], _LOOK["highest"]) + 0.5)
     total = above + (_LOOK["between"] + _LOOK["profile"] if paths else 0)
     size = {"width": _LOOK["width"], "height": total + margin["t"] + margin["b"]}
-    layout: Parts = {"margin": margin, **size, "annotations": [], "images": []}
+    layout: Parts = {"margin": margin, **size, "annotations": [], "images": [], "shapes": []}
     traces: list[Parts] = []
 
     def place(parts: Parts, suffix: str, across: list[float], up: list[float]) -> None:
@@ -55,14 +60,22 @@ def paper_figure(
         layout[f"yaxis{suffix}"] = {**parts["yaxis"], "domain": up, "anchor": f"x{suffix}"}
 
     bottom = 1 - above / total
-    views = View("train", "loss", log, clip, theme, paint), View("test", "error", log, None, theme, paint)
+    views = (
+        View("train", "loss", log, clip, theme, paint, claim),
+        View("test", "error", log, None, theme, paint, claim),
+    )
+    room = 0
     for view, suffix, (left, right) in zip(views, ("", "2"), domains, strict=True):
         bar: dict[str, Any] = {"x": right, "xanchor": "left", "y": bottom, "yanchor": "bottom", "len": above / total}
-        parts = contour_parts(record, view, suffix, bar)
+        parts = contour_parts(record, view, suffix, bar | {"left": left})
         place(parts, suffix, [left, right], [bottom, 1])
         title = heading(quantity_title(view.split, view.value, log), left, 1, theme)
-        layout["annotations"] += [*parts["annotations"], title]
+        layout["annotations"] += [*parts["annotations"], title | {"yshift": title["yshift"] + parts["room"]}]
         layout["images"] += parts["images"]
+        layout["shapes"] += parts["shapes"]
+        room = max(room, parts["room"])
+    layout["margin"] = {**margin, "t": margin["t"] + room}
+    layout["height"] += room
     if paths:
         for (split, value), suffix, domain in zip((("train", "loss"), ("test", "error")), "34", domains, strict=True):
             parts = profile_parts(paths, split, value, False, paint, suffix)

@@ -1,8 +1,8 @@
-"""The colour scale of a surface: logarithmic for losses, linear in percent for errors, clipped where detail ends.
+"""The colour scale of a surface: linear or logarithmic for losses, linear in percent for errors, clipped.
 
-A loss surface spans many decades and rises steeply at its rim. Shown on a linear scale, or up to its maximum, it would
-be one dark spot on a bright ground. So values are encoded as log10, cut at a level that keeps basins and the ridge
-between them visible, and labelled by what they are: 0.01, 0.1, 1.
+A loss surface rises steeply at its rim; shown up to its maximum it would be one dark spot on a bright ground. A linear
+scale ends a little above the highest of the paths that the verdict compares, so the ridge to the control is visible and
+a cliff is cut. A logarithmic scale is wider. Ticks are labelled by real values: 0.01, 0.1, 1.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from valleyscope.landscape.claim import Level
 from valleyscope.landscape.plot_style import STYLE
 from valleyscope.landscape.storage.records import Floats
 
@@ -53,6 +54,11 @@ class Scale:
         low, high = self.encode([self.low, self.high])
         return float(low), float(high)
 
+    def share(self, value: float) -> float:
+        """How far up the scale a value is, from 0 to 1."""
+        low, high = self.range
+        return float((self.encode([value])[0] - low) / (high - low))
+
     def levels(self) -> dict[str, float]:
         """Start, end and size of contour levels: a round step, not too many of them."""
         low, high = self.range
@@ -87,12 +93,19 @@ class Scale:
 
 
 def scale_for(
-    values: Floats, quantity: Quantity = "loss", log: bool = True, clip: float | None = None, along: ArrayLike = ()
+    values: Floats,
+    quantity: Quantity = "loss",
+    log: bool = False,
+    clip: float | None = None,
+    along: ArrayLike = (),
+    level: Level | None = None,
 ) -> Scale:
-    """A scale that shows the values of a surface, and all of those ``along`` the paths drawn on it.
+    """A scale for the values of a surface, those ``along`` the paths drawn on it, and the ``level`` of a claim.
 
-    Without a ``clip`` (in real units: nats, or a fraction) the scale ends at the level that nine tenths of the surface
-    stay below, or at the highest point of the paths if that is higher: the ridge between basins is always visible.
+    Without a ``clip`` (in real units: nats, or a fraction) a linear scale ends a little above the peak of the claim's
+    paths; without a claim, of the paths drawn; without any, at the value that nine tenths of the surface stay below. It
+    never ends above a hundred times the level, or, without one, a hundred times the lowest value plus 0.05 nats. A
+    logarithmic scale ends at the value that nine tenths stay below, or at the highest point of the paths drawn.
     """
     if quantity == "error":
         log = False
@@ -104,7 +117,14 @@ def scale_for(
     lowest, highest = float(finite.min()), float(finite.max())
     on_paths = np.asarray(along, dtype=np.float64)
     on_paths = on_paths[np.isfinite(on_paths)]
-    high = clip if clip is not None else _two_digits_up(max(np.quantile(finite, _RULES["share_shown"]), *on_paths, 0.0))
+    share_shown = max(float(np.quantile(finite, _RULES["share_shown"])), 0.0)
+    if log:
+        end = max(share_shown, *on_paths, 0.0)
+    else:
+        peak = level.peak if level else float(on_paths.max()) if on_paths.size else share_shown
+        cut_at = level.value if level else lowest + STYLE["claim"]["tolerance"][quantity]
+        end = min(_RULES["headroom"] * peak, _RULES["most_levels"] * cut_at)
+    high = clip if clip is not None else _two_digits_up(end)
     if clip is None and (high >= highest or (np.isinf(values).any() and highest <= _RULES["near_overflow"] * high)):
         high = highest
     low = lowest

@@ -21,7 +21,7 @@ _TITLE: Final = {"x": 0, "xref": "paper", "xanchor": "left", "y": 1, "yref": "co
     "pad": {"t": 10},
     "font": {"size": 13},
 }
-_TITLE_ROOM: Final = 36
+_TITLE_ROOM: Final = 28
 
 
 def themed(part: Any, theme: Theme) -> Any:
@@ -45,7 +45,10 @@ def new_figure(data: list[Parts], layout: Mapping[str, Any], theme: Theme, title
     }
     whole = {"template": template, "margin": STYLE["margin"], **layout}
     if title:
-        whole |= {"title": {"text": title, **_TITLE}, "margin": {**whole["margin"], "t": _TITLE_ROOM}}
+        whole |= {
+            "title": {"text": title, **_TITLE},
+            "margin": {**whole["margin"], "t": whole["margin"]["t"] + _TITLE_ROOM},
+        }
     return go.Figure({"data": data, "layout": whole})
 
 
@@ -70,3 +73,8 @@ def log_axis(lists: Iterable[Floats]) -> Parts:
 def escaped(text: str) -> str:
     """Text that plotly shows as it is: it would read tags and fields in it."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace("%{", "% {")
+
+
+def unescaped(text: str) -> str:
+    """The text that plotly would show."""
+    return text.replace("% {", "%{").replace("&lt;", "<").replace("&amp;", "&")

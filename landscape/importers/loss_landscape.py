@@ -44,6 +44,15 @@ SplitValues = dict[str, tuple[Floats, Floats, Mask]]
 _MODEL_FILE = re.compile(r"\.(?:t7|pth|pt|th|tar|ckpt|bin|pkl|safetensors)(?=_|$)")
 
 
+def is_trajectory(path: Path) -> bool:
+    """Whether a file holds a projected trajectory, which belongs to a surface."""
+    try:
+        with _hdf5.open_file(path) as file:
+            return _hdf5.has(file, "proj_xcoord") and not _hdf5.has(file, "xcoordinates")
+    except InvalidContent:
+        return False
+
+
 def read(path: Path, file: h5py.File) -> Landscape:
     """The landscape in an open surface file, with the trajectory from the file beside it, if there is one."""
     if not _hdf5.has(file, "xcoordinates"):
@@ -80,6 +89,8 @@ def _add_planes(
     trajectory = _trajectory_beside(path, directions)
     targets = {name: place for name, place in TARGETS.items() if name in _targets(directions)}
     points = {MODEL: (0.0, 0.0), **targets}
+    for name, place in points.items():
+        landscape.minima[name] = MinimumRecord(name, "", final=_final_on_grid(x, y, values, place))
     for split, (loss, error, done) in values.items():
         same = next((plane for plane in landscape.planes.values() if np.array_equal(plane.done, done)), None)
         if same is not None:
@@ -125,6 +136,15 @@ def _final(t: Floats, splits: dict[str, PathValues], place: float) -> dict[str, 
     if abs(t[index] - place) > 1e-9:
         return {}
     return {key: value for key, value in final_metrics(splits, index).items() if np.isfinite(value)}
+
+
+def _final_on_grid(x: Floats, y: Floats, values: SplitValues, place: tuple[float, float]) -> dict[str, float]:
+    """Loss and accuracy at a model, if a computed point of the grid is there."""
+    row, column = int(np.abs(y - place[1]).argmin()), int(np.abs(x - place[0]).argmin())
+    if abs(x[column] - place[0]) > 1e-9 or abs(y[row] - place[1]) > 1e-9:
+        return {}
+    there = {split: PathValues(loss[row, [column]], error[row, [column]]) for split, (loss, error, _) in values.items()}
+    return {key: value for key, value in final_metrics(there, 0).items() if np.isfinite(value)}
 
 
 def _values(file: h5py.File, shape: tuple[int, ...]) -> SplitValues:

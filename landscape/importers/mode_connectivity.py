@@ -70,7 +70,8 @@ def _plane(path: Path, arrays: Arrays, regularised: bool) -> Landscape:
         distances=dict.fromkeys(defining, 0.0),
         note=f"imported from {path.name}: {note}",
     )
-    return Landscape(name=path.stem, planes={NAME: plane})
+    minima = {name: MinimumRecord(name, "") for name in points if name in ("start", "end")}
+    return Landscape(name=path.stem, minima=minima, planes={NAME: plane})
 
 
 def _curve(path: Path, arrays: Arrays, regularised: bool) -> Landscape:

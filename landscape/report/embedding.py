@@ -15,13 +15,13 @@ import numpy as np
 from valleyscope.landscape.figures import profile_paths
 from valleyscope.landscape.figures.contour import quantities_of
 from valleyscope.landscape.figures.sampling import spread
-from valleyscope.landscape.json_encoding import encoded, minimum_json, path_json, plane_json, typed_array
+from valleyscope.landscape.json_encoding import encoded, minimum_json, path_json, plane_json, to_json, typed_array
 from valleyscope.landscape.plot_style import STATIC
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Grid, PlaneRecord, error_split
 
 _FINEST: Final = 201
-_IMPORTED = re.compile(r"(?<=from ')[\w./]+(?=')")
+_IMPORTED = re.compile(r"(?<=from ')[\w./-]+(?=')")
 
 
 def import_map(script: str) -> str:
@@ -56,6 +56,7 @@ def figure_data(landscape: Landscape, colours: Mapping[str, str]) -> str:
         "minima": [minimum_json(minimum) for minimum in landscape.minima.values()],
         "colours": colours,
         "errorSplit": error_split(paths),
+        "verdict": to_json(landscape.verdict),
     }
     # A less-than sign inside JSON could end the script element that holds it.
     return encoded(content).decode().replace("<", "\\u003c")

@@ -11,14 +11,16 @@ from typing import Any, Final
 
 from plotly.offline import get_plotlyjs
 
+from valleyscope.landscape.claim import Claim, claim_of, computed_planes
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.figures import QUANTITIES, profile_paths
+from valleyscope.landscape.figures.axes import is_far
 from valleyscope.landscape.figures.contour import quantities_of
 from valleyscope.landscape.figures.labels import belongs, shown_points
 from valleyscope.landscape.figures.sampling import is_bend
 from valleyscope.landscape.figures.scale import significant
 from valleyscope.landscape.figures.theme import quantity_title
-from valleyscope.landscape.plot_style import STATIC
+from valleyscope.landscape.plot_style import STATIC, STYLE
 from valleyscope.landscape.report import tables
 from valleyscope.landscape.report.embedding import figure_data, import_map
 from valleyscope.landscape.report.html_text import moment, text
@@ -43,10 +45,10 @@ def write_report(landscape: Landscape, path: str | os.PathLike[str]) -> None:
 def report_html(landscape: Landscape) -> str:
     """The report as HTML, with plotly.js inside."""
     colours = colours_of(landscape.minima)
-    planes = [plane for plane in landscape.planes.values() if plane.done.any()]
+    planes, claim = computed_planes(landscape), claim_of(landscape)
     body = "".join(
         [
-            *(_plane_section(plane) for plane in planes),
+            *(_plane_section(plane, claim) for plane in planes),
             _paths_section(landscape),
             _minima_section(landscape, colours),
             _training_section(landscape, colours),
@@ -69,17 +71,17 @@ def report_html(landscape: Landscape) -> str:
     )
 
 
-def _plane_section(plane: PlaneRecord) -> str:
+def _plane_section(plane: PlaneRecord, claim: Claim | None) -> str:
     """Train loss and test error of a plane, or what was recorded instead."""
     shown = "".join(
         _figure(
             f"{split} {value} on the plane {plane.name}",
-            quantity_title(split, value, log=True),
+            quantity_title(split, value),
             **{"kind": "contour", "plane": plane.name, "split": split, "value": value},
         )
         for split, value in _shown_quantities(plane)
     )
-    return _section(f"Plane {plane.name}", f'<div class="pair">{shown}</div>{_caption(plane)}')
+    return _section(f"Plane {plane.name}", f'<div class="pair">{shown}</div>{_caption(plane, claim)}')
 
 
 def _paths_section(landscape: Landscape) -> str:
@@ -151,7 +153,7 @@ def _legend(colours: Mapping[str, str]) -> str:
     return f'<p class="legend">{"".join(names)}</p>'
 
 
-def _caption(plane: PlaneRecord) -> str:
+def _caption(plane: PlaneRecord, claim: Claim | None) -> str:
     """What a reader must know of the picture, in full sentences."""
     points = shown_points(plane)
     curves = [name for name in plane.paths if not name.startswith(TRAJECTORY)]
@@ -160,6 +162,8 @@ def _caption(plane: PlaneRecord) -> str:
         sentences.append(f"White: the fitted curve {_listed(curves)}.")
     if len([name for name in plane.defining if not is_bend(name)]) > 1:
         sentences.append("Dashed: straight lines.")
+    if claim is not None and any(claim.level(plane, *pair) for pair in _shown_quantities(plane)):
+        sentences.append(STYLE["titles"]["tolerance"])
     if len(curves) < len(plane.paths):
         sentences.append("Dotted chains: training, epoch by epoch.")
     hollow = [
@@ -167,7 +171,7 @@ def _caption(plane: PlaneRecord) -> str:
     ]
     if hollow:
         sentences.append(f"Hollow: projected, {_listed(hollow)}.")
-    outside = [name for name in plane.points if name not in points and belongs(name, plane)]
+    outside = [name for name in plane.points if name not in points and belongs(name, plane) and not is_far(plane, name)]
     if outside:
         sentences.append(f"Outside the frame: {_listed(outside)}.")
     if not plane.complete:
@@ -204,7 +208,7 @@ def _facts(landscape: Landscape) -> list[str]:
 def _glossary() -> str:
     """The words of the report, as the help of the dashboard explains them."""
     known = json.loads((STATIC / "glossary.json").read_text(encoding="utf-8"))
-    words = {word: known["words"][word] for word in ("minimum", "barrier", "plane", "sparsity", "sharpness")}
+    words = {word: known["words"][word] for word in ("minimum", "barrier", "rise", "plane", "sparsity", "sharpness")}
     shown = {**words, **known["verdicts"]}
     entries = (f"<div><dt>{text(word)}</dt><dd>{text(meaning)}</dd></div>" for word, meaning in shown.items())
     return f'<dl class="words">{"".join(entries)}</dl>'

@@ -1,5 +1,6 @@
 // Draws the figures of the report with the modules of the dashboard, which the import map holds.
 
+import { claimOf } from 'landscape/claim.js';
 import { Plane } from 'landscape/plane.js';
 import { each, minimumOf, pathOf } from 'landscape/records.js';
 import { contourFigure } from 'plots/contour.js';
@@ -13,20 +14,25 @@ const data = JSON.parse(document.getElementById('data').textContent);
 const { colours, errorSplit } = data;
 const planes = each(data.planes, Plane.whole);
 const minima = data.minima.map(minimumOf);
-const entries = profileEntries(data.paths.map(pathOf), colours);
+const paths = data.paths.map(pathOf);
+const claim = claimOf(data.verdict, paths);
+const entries = profileEntries(paths, colours);
 const runs = minima.map(({ name, epochs }) => ({ label: name, epochs, color: colours[name] }));
 const config = { ...style.config, responsive: false };
+const MODE_BAR = 28;
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
 // What a place for a figure says of it, and how it is shown: {data, layout, height, shape}.
 const FIGURES = {
   contour({ plane, split, value }, view) {
-    const [width, height] = planes[plane].extent;
-    return { ...contourFigure(planes[plane], { ...view, split, value, log: true, colours }), shape: height / width };
+    const figure = contourFigure(planes[plane], { ...view, split, value, log: false, claim, colours });
+    // The mode bar appears above the frame, so that it covers no tick of the colour bar.
+    if (!view.narrow) figure.layout.margin.t += MODE_BAR;
+    return figure;
   },
   surface3d({ plane, split, value }, view) {
     const height = Math.min(480, view.room);
-    return { ...surfaceFigure(planes[plane], { ...view, split, value, log: true, colours }), height };
+    return { ...surfaceFigure(planes[plane], { ...view, split, value, log: false, claim, colours }), height };
   },
   profile(_, view) {
     // The legend needs a line for each path where the page is narrow.
@@ -51,7 +57,7 @@ function draw() {
     // What plotly.js keeps of a standing colour bar spoils the margins of a lying one.
     const make = plot.dataset.narrow === String(narrow) ? Plotly.react : Plotly.newPlot;
     plot.dataset.narrow = String(narrow);
-    make(plot, traces, { ...layout, ...size, autosize: false }, config);
+    make(plot, traces, { ...layout, ...size, autosize: false }, { ...config, displayModeBar: narrow ? false : 'hover' });
   }
 }
 

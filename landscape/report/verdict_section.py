@@ -21,7 +21,12 @@ _GROUND = 'fill="none" stroke="currentColor" stroke-width="1.6" stroke-linecap="
 _BALLS = '<circle cx="{}" cy="{}" r="1.9" fill="currentColor"/><circle cx="{}" cy="{}" r="1.9" fill="currentColor"/>'
 
 BADGES: Final[Mapping[str, Badge]] = {
-    "one basin": Badge("good", f'<path d="M1 4C4 24 20 24 23 4" {_GROUND}/>' + _BALLS.format(9.5, 16.3, 14.5, 16.3)),
+    "level valley": Badge(
+        "good", f'<path d="M2 5C3 17 5 19 8 19H16C19 19 21 17 22 5" {_GROUND}/>' + _BALLS.format(9, 16.3, 15, 16.3)
+    ),
+    "one basin, sloping": Badge(
+        "fair", f'<path d="M2 4C3 19 6 21 9 20C15 18 20 12 22 5" {_GROUND}/>' + _BALLS.format(7.5, 17.4, 15.5, 13)
+    ),
     "joined by a curve only": Badge(
         "fair",
         f'<path d="M2 6C3 20 9 20 12 11C15 20 21 20 22 6" {_GROUND}/>'

@@ -81,6 +81,18 @@ class Landscape:
             file.write(image)
             file.write(checksum_trailer(image))
 
+    def send(self, server: str, key: str | None = None) -> str:
+        """Upload the landscape to a server, such as ``http://127.0.0.1:8360``; returns the address of its page.
+
+        ``key`` is the API key of the server, by default that of ``VALLEY_API_KEY``. Raises ConnectionError if the
+        server does not answer or refuses the landscape.
+        """
+        from valleyscope.landscape.storage.upload import send_landscape  # HTTP loads slowly
+
+        check_landscape(self)
+        image = _image(self)
+        return send_landscape(image + checksum_trailer(image), server, key)
+
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Landscape:
         """Read and verify a file.

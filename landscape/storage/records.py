@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, Final
 
 import numpy as np
@@ -173,6 +174,16 @@ def line_name(start: str, end: str) -> str:
     'sgd-altsdp'
     """
     return f"{start}-{end}"
+
+
+def coinciding_lines(minima: Iterable[str]) -> str | None:
+    """The key that two straight lines between these minima would share; None if every line has its own.
+
+    >>> coinciding_lines(["sgd-adam", "sgd", "adam-sgd"])
+    'sgd-adam-sgd'
+    """
+    names = [line_name(*pair) for pair in combinations(minima, 2)]
+    return next((name for name in names if names.count(name) > 1), None)
 
 
 def between(paths: Mapping[str, PathRecord], start: str, end: str) -> PathRecord | None:

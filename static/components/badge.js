@@ -2,7 +2,8 @@ import { element, icon } from '../elements.js';
 
 /** What a state or a verdict looks like: never by colour alone. */
 const LOOKS = {
-  'one basin': ['good', 'check'],
+  'level valley': ['good', 'level'],
+  'one basin, sloping': ['warn', 'slope'],
   'joined by a curve only': ['warn', 'arc'],
   separate: ['bad', 'split'],
   undecided: ['soft', 'question'],
@@ -15,6 +16,11 @@ const LOOKS = {
   idle: ['soft', 'wait'],
   busy: ['live', 'play'],
 };
+
+/** The tone of a verdict or state: good, warn, bad, live or soft. */
+export function toneOf(kind) {
+  return LOOKS[kind]?.[0] ?? 'soft';
+}
 
 /**
  * A badge with icon and text.

@@ -1,5 +1,7 @@
 import { viridis } from '../colours.js';
 import { element } from '../elements.js';
+import { Plane, decoded } from '../landscape/plane.js';
+import { surfaceScale } from '../plots/contour.js';
 import { scaleFor } from '../plots/scale.js';
 
 const MOST_LIVE = 2; // of the six connections that a browser opens to one server
@@ -7,7 +9,8 @@ const live = new Set();
 const WITH_SURFACE = ['surfaces', 'profiles', 'verdict'];
 
 /**
- * A small picture of an experiment's first surface: train loss, logarithmic. Cells that are not computed stay empty.
+ * A small picture of an experiment's first surface: train loss, clipped a little above the lines between its minima.
+ * Cells that are not computed stay empty.
  * @param {object} api
  */
 export class Thumbnail {
@@ -35,8 +38,12 @@ export class Thumbnail {
 
   async #fromSurface(id) {
     try {
-      const { rows, columns, z, done } = await this.api.binary(`/api/experiments/${id}/surface`);
-      this.#draw(rows, columns, z, done, 'train loss on the first plane');
+      const answer = await this.api.get(`/api/experiments/${id}/surface`);
+      const plane = new Plane(answer);
+      const done = decoded(answer.done);
+      const z = plane.merge('train', 'loss', decoded(answer.z), done);
+      const scale = surfaceScale([plane], { split: 'train', value: 'loss', log: false });
+      this.#draw(plane.rows, plane.columns, z, done, scale, 'train loss on the first plane');
     } catch {
       this.canvas.setAttribute('aria-label', 'the surface could not be read'); // perhaps just deleted
     }
@@ -51,7 +58,8 @@ export class Thumbnail {
       waiting = 0;
       const z = new Float64Array(side * side).fill(NaN);
       for (const [row, column, value] of cells) z[row * side + column] = value;
-      this.#draw(side, side, z, z.map((value) => Number(!Number.isNaN(value))), 'train loss on the first plane, so far');
+      const done = z.map((value) => Number(!Number.isNaN(value)));
+      this.#draw(side, side, z, done, scaleFor(z, 'loss', false, null), 'train loss on the first plane, so far');
     };
     const close = this.api.events(id, {
       follow,
@@ -71,8 +79,7 @@ export class Thumbnail {
     };
   }
 
-  #draw(rows, columns, z, done, label) {
-    const scale = scaleFor(z, 'loss', true, null);
+  #draw(rows, columns, z, done, scale, label) {
     const [low, high] = scale.range;
     this.canvas.width = columns;
     this.canvas.height = rows;

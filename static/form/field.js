@@ -5,12 +5,12 @@ import { words } from './schema.js';
 /**
  * A form field with label, one-line hint and error message.
  * @param {import('./schema.js').Field} field
- * @param {{path: string[], label?: string, value: unknown, defaultValue?: unknown, choices?: () => [string, string][],
+ * @param {{path: string[], label?: string, value: unknown, defaultValue?: unknown, choices?: () => [string, string][], none?: string,
  *          onchange: (value: unknown) => void}} options
  */
-export function formField(field, { path, label = words(path.at(-1)), value, defaultValue, choices, onchange }) {
+export function formField(field, { path, label = words(path.at(-1)), value, defaultValue, choices, none, onchange }) {
   const id = uniqueId('field');
-  const made = control(field, { id, label, choices, onchange: () => onchange(made.read()) });
+  const made = control(field, { id, label, choices, none, onchange: () => onchange(made.read()) });
   const hint = element('p.hint', { id: `${id}-hint` }, field.description);
   const error = element('p.wrong', { id: `${id}-error`, hidden: true });
   const group = made.inputs.length > 1;

@@ -54,7 +54,7 @@ function textInput({ id, onchange }, { read, write, mode }) {
 }
 
 /** A choice of known values. An unknown one stays; the server rejects it. */
-function picker({ id, choices, onchange }, { read = (text) => text, write = (value) => value } = {}) {
+function picker({ id, choices, none = 'none', onchange }, { read = (text) => text, write = (value) => value } = {}) {
   const defaultValue = element('option', { value: '' });
   const input = element('select', { id, onchange });
   return {
@@ -69,7 +69,7 @@ function picker({ id, choices, onchange }, { read = (text) => text, write = (val
       input.replaceChildren(defaultValue, ...options);
       input.value = kept;
     },
-    showDefault: (value) => { defaultValue.textContent = missing(value) ? 'none' : `${write(value)} (default)`; },
+    showDefault: (value) => { defaultValue.textContent = missing(value) ? none : `${write(value)} (default)`; },
   };
 }
 

@@ -53,6 +53,24 @@ export class SpecForm {
     return unplaced;
   }
 
+  /**
+   * Marks the fields whose value differs from that of another spec.
+   * @param {object | null} origin none: no marks
+   */
+  markChanges(origin) {
+    this.origin = origin;
+    for (const [path, { node }] of this.fields) {
+      const parts = path.split('.');
+      if (!node.classList.contains('field')) continue;
+      const same = JSON.stringify(valueAt(this.values, parts)) === JSON.stringify(valueAt(origin, parts));
+      const entry = parts.length === 2 && ['minima', 'curves', 'planes'].includes(parts[0]);
+      const changed = Boolean(origin) && (entry ? !(parts[1] in (origin[parts[0]] ?? {})) : !same);
+      node.classList.toggle('changed', changed);
+      node.querySelector('.changed-mark')?.remove();
+      if (changed) node.querySelector('.label').append(element('span.changed-mark', {}, ' changed'));
+    }
+  }
+
   focusFirstError() {
     const wrong = this.node.querySelector('[aria-invalid="true"]');
     wrong?.focus();

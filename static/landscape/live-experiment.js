@@ -1,6 +1,7 @@
 /** The data of one experiment, updated while it runs. Fires `change` with `detail.parts`, and `problem`. */
 
 import { fromJson } from '../plots/numbers.js';
+import { claimOf } from './claim.js';
 import { Plane, decoded } from './plane.js';
 import { each, minimumOf, pathOf } from './records.js';
 
@@ -59,10 +60,13 @@ export class LiveExperiment extends EventTarget {
     return [...Object.values(this.curves), ...Object.values(this.lines)];
   }
 
+  /** What the verdict claims, as pictures show it; null without a verdict. */
+  get claim() {
+    return claimOf(this.verdict, this.paths);
+  }
+
   /** Load what there is, then follow the experiment until it ends. */
   async open() {
-    this.experiment = await this.#get('');
-    this.#changed('experiment');
     await this.refresh();
     // The partial results of an unfinished experiment are in its events.
     if (this.experiment.state !== 'done') this.follow();
@@ -88,14 +92,13 @@ export class LiveExperiment extends EventTarget {
 
   async #load() {
     const wasActive = this.active;
-    [this.experiment, { items: this.files }, this.contents, this.workers] = await Promise.all([
+    [this.experiment, { items: this.files }, this.contents] = await Promise.all([
       this.#get(''),
       this.#get('/files'),
       this.#get('/contents'),
-      this.#activeWorkers(),
     ]);
     this.#changed('experiment');
-    const jobs = [];
+    const jobs = [this.#loadWorkers()];
     if (this.files.some(({ name }) => name === 'landscape.h5')) {
       jobs.push(this.#loadMinima(), this.#loadPaths());
       for (const name of this.experiment.planes) {
@@ -108,11 +111,11 @@ export class LiveExperiment extends EventTarget {
     if (this.#tiles.size) this.#schedule('refresh', REFRESH_DELAY, () => this.refresh());
   }
 
-  async #activeWorkers() {
-    if (!this.active) return [];
-    const { items } = await this.#api.get('/api/workers', { signal: this.#closing.signal });
-    this.hasWorkers = items.length > 0;
-    return items.filter(({ experiment }) => experiment === this.id);
+  async #loadWorkers() {
+    const { items } = this.active ? await this.#api.get('/api/workers', { signal: this.#closing.signal }) : { items: [] };
+    if (this.active) this.hasWorkers = items.length > 0;
+    this.workers = items.filter(({ experiment }) => experiment === this.id);
+    this.#changed('experiment');
   }
 
   async #loadMinima() {

@@ -14,7 +14,7 @@ export function readView(query, planes) {
     plane: planes.includes(query.plane) ? query.plane : (planes[0] ?? null),
     show: query.show in SHOWN ? query.show : 'pair',
     form: query.form === '3d' ? '3d' : 'contour',
-    log: query.log !== '0',
+    log: query.log === '1',
     clip: positive(query.clip),
     errorClip: positive(query.eclip),
     zoom: zoomOf(numbers(query.zoom, 4)),

@@ -3,7 +3,7 @@
 import { codeBlock } from '../components/copy-button.js';
 import { tabs } from '../components/tabs.js';
 import { element } from '../elements.js';
-import { bytes, counted, duration, moment, secondsBetween } from '../format.js';
+import { bytes, counted, duration, moment } from '../format.js';
 import { curl, python } from '../components/code-snippets.js';
 
 export class ProvenancePanel {
@@ -68,9 +68,10 @@ export class ProvenancePanel {
   }
 }
 
-function runTime({ started, finished }) {
+function runTime({ started, finished, active_seconds: active, run }) {
   if (!started) return 'not yet';
-  return finished ? `${moment(started)} to ${moment(finished)} (${duration(secondsBetween(started, finished))})` : moment(started);
+  const runs = run > 1 ? ` in ${run} runs` : '';
+  return finished ? `${moment(started)} to ${moment(finished)} (${duration(active)}${runs})` : moment(started);
 }
 
 /** One number if all seeds of a minimum are equal, else each with its name. */

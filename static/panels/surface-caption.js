@@ -1,25 +1,30 @@
 /** The caption of a surface, in the words of the report. */
 
-import { curvesOf } from '../plots/contour.js';
-import { belongs, shownPoints } from '../plots/labels.js';
+import { isFar } from '../plots/axes.js';
+import { belongs, curvesOf, shownPoints } from '../plots/labels.js';
 import { significant } from '../plots/numbers.js';
 import { isBend } from '../plots/sampling.js';
+import { style } from '../plots/theme.js';
 
 const MOST_NAMES = 5;
 
-export function captionOf(plane) {
+/** @param {boolean} judged whether the tolerance contour of a verdict is drawn */
+export function captionOf(plane, judged = false) {
   const curves = Object.keys(curvesOf(plane));
   const shown = Object.keys(shownPoints(plane));
   const sentences = [spannedBy(plane)];
   if (curves.length) sentences.push(`White: the fitted curve${curves.length > 1 ? 's' : ''} ${listed(curves)}.`);
   if (plane.defining.filter((name) => !isBend(name)).length > 1) sentences.push('Dashed: straight lines.');
+  if (judged) sentences.push(style.titles.tolerance);
   if (curves.length < Object.keys(plane.paths).length) sentences.push('Dotted chains: training, snapshot by snapshot.');
   const hollow = shown
     .filter((name) => plane.isProjected(name))
     .map((name) => `${name} (${significant(plane.distances[name])} off the plane)`);
   if (hollow.length > MOST_NAMES) sentences.push(`Hollow: projected, ${hollow.length} points off the plane.`);
   else if (hollow.length) sentences.push(`Hollow: projected, ${listed(hollow)}.`);
-  const outside = Object.keys(plane.points).filter((name) => !shown.includes(name) && belongs(name, plane));
+  const outside = Object.keys(plane.points).filter(
+    (name) => !shown.includes(name) && belongs(name, plane) && !isFar(plane, name),
+  );
   if (outside.length > MOST_NAMES) sentences.push(`Outside the frame: ${outside.length} points.`);
   else if (outside.length) sentences.push(`Outside the frame: ${listed(outside)}.`);
   if (!plane.complete)

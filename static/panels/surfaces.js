@@ -2,7 +2,8 @@
 
 import { element } from '../elements.js';
 import { SHOWN, cameraText, zoomText, zoomedTo } from '../landscape/view-state.js';
-import { contourFigure, surfaceScale } from '../plots/contour.js';
+import { stretchOf } from '../plots/axes.js';
+import { contourFigure, levelOf, surfaceScale } from '../plots/contour.js';
 import { setMarks } from '../plots/cursor.js';
 import { Plot } from '../plots/plot.js';
 import { surfaceFigure } from '../plots/surface3d.js';
@@ -43,7 +44,7 @@ export class SurfacesPanel {
       onchange: (form) => urlState.push({ form: form === '3d' ? form : null }),
     });
     this.form.node.hidden = this.#compared;
-    this.log = toggle({ label: 'log', onchange: (on) => urlState.push({ log: on ? null : '0' }) });
+    this.log = toggle({ label: 'log', onchange: (on) => urlState.push({ log: on ? '1' : null }) });
     this.clip = clipSlider((value) =>
       urlState.set({ [this.#compared || this.#first[1] === 'loss' ? 'clip' : 'eclip']: value }),
     );
@@ -83,9 +84,9 @@ export class SurfacesPanel {
     const there = wanted.filter((pane) => pane.plane?.has(pane.split, pane.value));
     const key = `${plane} ${show} ${form} ${there.map(({ member, value }) => member.live.id + value)}`;
     if (key !== this.key) this.#arrange(key, wanted, there);
-    this.caption.textContent = this.#caption;
     this.clip.node.hidden = !there.length;
     this.#setViews();
+    this.caption.textContent = this.#caption;
     if (!there.length) return;
     const { scale, clip } = this.#panes[0].view;
     this.clip.show(scale, this.#panes.map((pane) => pane.plane.grid(...this.#first)), clip !== null);
@@ -114,7 +115,7 @@ export class SurfacesPanel {
   get #caption() {
     if (this.#compared) return 'All plots share one colour scale, one distance scale and one zoom.';
     const [{ live }] = this.#members;
-    if (this.#panes.length) return captionOf(this.#panes[0].plane);
+    if (this.#panes.length) return captionOf(this.#panes[0].plane, this.#panes.some(isJudged));
     if (!live.active) return 'This plane was not computed.';
     return 'Hatched: not computed yet. The surface appears when its minima are trained.';
   }
@@ -164,30 +165,36 @@ export class SurfacesPanel {
   #setViews() {
     const planes = [...new Set(this.#panes.map(({ plane }) => plane))];
     const { log, clip, errorClip, camera } = this.view;
-    const zoom = this.view.zoom ?? frameOf(planes);
+    const frame = frameOf(planes);
+    const stretch = stretchOf([frame.x[1] - frame.x[0], frame.y[1] - frame.y[0]]);
+    const shown = { zoom: this.view.zoom ?? frame, stretch, camera, mode: this.#context.theme.mode };
+    const claims = planes.map((plane) => this.#panes.find((pane) => pane.plane === plane).member.live.claim);
     const scales = {};
     for (const pane of this.#panes) {
-      const { member, split, value } = pane;
-      const view = { split, value, log, clip: value === 'loss' ? clip : errorClip };
-      scales[value] ??= surfaceScale(planes, view);
-      const { mode } = this.#context.theme;
-      pane.view = { ...view, scale: scales[value], zoom, camera, mode, colours: member.colours };
+      const { member, split, value, plane } = pane;
+      const claim = claims[planes.indexOf(plane)];
+      const view = { split, value, log, clip: value === 'loss' ? clip : errorClip, claim };
+      scales[value] ??= surfaceScale(planes, { ...view, claims });
+      pane.view = { ...view, ...shown, scale: scales[value], colours: member.colours };
     }
   }
 
   #drawPane({ plot, plane, member, view }) {
-    const { split, value, log, zoom } = view;
+    const { split, value, log } = view;
     const title = quantityTitle(split, value, log);
     const named = [element('i.dot', { style: `background:${member.color}` }), ` ${member.label}: `];
     plot.caption.replaceChildren(...(this.#compared ? named : []), title);
-    const shape = (zoom.y[1] - zoom.y[0]) / (zoom.x[1] - zoom.x[0]);
     plot.draw(({ room, narrow }) => {
-      if (this.view.form !== '3d') return { ...contourFigure(plane, { ...view, narrow }), shape };
+      if (this.view.form !== '3d') return contourFigure(plane, { ...view, narrow });
       const figure = surfaceFigure(plane, { ...view, narrow });
       figure.layout.height = Math.round(Math.min(600, Math.max(320, 0.72 * room)));
       return figure;
     });
   }
+}
+
+function isJudged({ view, plane }) {
+  return Boolean(view && levelOf(plane, view)?.judged);
 }
 
 /** The planes that all experiments have; if there are none, those of the first. */

@@ -1,13 +1,11 @@
 /** The verdict in words and numbers; before it, the state of the experiment. */
 
-import { badge, experimentBadge } from '../components/badge.js';
+import { badge, experimentBadge, toneOf } from '../components/badge.js';
 import '../components/progress-bar.js';
 import { element } from '../elements.js';
-import { counted, duration, percent, secondsBetween } from '../format.js';
+import { aboutDuration, counted, duration, percent } from '../format.js';
 import { barrierText, fromJson } from '../plots/numbers.js';
 import { STAGES, taskText } from './stage-names.js';
-
-const TONES = { 'one basin': 'good', 'joined by a curve only': 'warn', separate: 'bad' };
 
 /** "digits · cnn 16-32, 128 · 3 minima" */
 export function factsOf({ dataset, spec, minima }) {
@@ -16,11 +14,11 @@ export function factsOf({ dataset, spec, minima }) {
   return [dataset, [name, ...words].join(' '), counted(minima.length, 'minimum', 'minima')].join(' · ');
 }
 
-/** "done in 1 min 12 s", "running: training the minima, 2 min 05 s left" */
-export function stateText({ state, stage, seconds_left: left, started, finished, error }) {
-  const took = started && finished ? duration(secondsBetween(started, finished)) : null;
+/** "done in 1 min 12 s", "training the minima, about 2 min left" */
+export function stateText({ state, stage, seconds_left: left, active_seconds: active, finished, error }) {
+  const took = active !== null && finished ? duration(active) : null;
   if (state === 'done') return took ? `done in ${took}` : 'done';
-  if (state === 'running') return `${STAGES[stage] ?? stage}${left ? `, ${duration(left)} left` : ''}`;
+  if (state === 'running') return `${STAGES[stage] ?? stage}${left ? `, ${aboutDuration(left)} left` : ''}`;
   if (state === 'failed') return error ?? 'failed';
   return state === 'queued' ? 'waiting for a worker' : `${state}${took ? ` after ${took}` : ''}`;
 }
@@ -72,7 +70,7 @@ export class VerdictPanel {
   }
 
   #drawVerdict(verdict, list) {
-    this.node.dataset.tone = TONES[verdict.kind] ?? 'soft';
+    this.node.dataset.tone = toneOf(verdict.kind);
     const [first, ...rest] = sentences(verdict.sentence);
     this.node.replaceChildren(
       ...[
@@ -139,8 +137,8 @@ function withoutVerdict(experiment) {
   const { state, minima } = experiment;
   if (state === 'failed') return 'No verdict: the experiment failed.';
   if (state === 'done') return minima.length < 2 ? 'No verdict: a comparison needs two minima.' : 'No verdict.';
-  const yet = state === 'running' || state === 'queued' ? ' yet' : '';
-  return `No verdict${yet}. ${capital(stateText(experiment))}.`;
+  if (state === 'running') return 'No verdict yet.';
+  return `No verdict${state === 'queued' ? ' yet' : ''}. ${capital(stateText(experiment))}.`;
 }
 
 /** The reasons of a failure; the server sends several in one line. */

@@ -1,6 +1,6 @@
 /** Paths on a plane: where a path is at t, and which t a place of the plane is nearest to. */
 
-import { curvesOf } from './contour.js';
+import { curvesOf } from './labels.js';
 import { straightLines } from './sampling.js';
 
 /** The curves and lines that are drawn on a plane, as {name, x, y}; names are those of the profile. */

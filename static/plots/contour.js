@@ -1,13 +1,15 @@
 // The contour of a plane: the surface from above, with its minima, curve, lines and trajectories.
 
 import { coloursOf } from '../colours.js';
-import { labelsOf, shownPoints } from './labels.js';
+import { axisTitles, noteAnnotations, notesOf, roomOf, stretchOf } from './axes.js';
+import { barMarks } from './colour-bar-marks.js';
+import { TRAJECTORY, curvesOf, labelsOf, shownPoints } from './labels.js';
 import { significant } from './numbers.js';
 import { coarseLattice, isBend, range, sample, straightLines } from './sampling.js';
 import { scaleFor } from './scale.js';
-import { baseLayout, escaped, style, themed } from './theme.js';
+import { baseLayout, style, themed } from './theme.js';
+import { joined, toleranceLabel, toleranceLines } from './tolerance-contour.js';
 
-export const TRAJECTORY = 'trajectory:';
 const LOOK = style.contour;
 const LYING_BAR = {
   orientation: 'h',
@@ -19,62 +21,105 @@ const LYING_BAR = {
   len: 1,
   thickness: 8,
   xpad: 0,
-  ypad: 0,
+  ypad: 9,
   tickangle: 0,
 };
 
-/** A figure {data, layout} of one quantity on a plane, equal units on both axes.
+const NARROW_MARGIN = { l: 36, r: 24, t: 48, b: 48 };
+
+/** A figure {data, layout, shape} of one quantity on a plane, equal units on both axes unless a note says otherwise.
  *
- * `view`: {split, value, log, clip, zoom, mode, colours, scale, narrow, hover}. A scale that is given is used instead of
- * the plane's own, so that several surfaces can share one. Points that are not computed yet stay hatched. With `hover`
- * plotly.js shows the values at the pointer; the dashboard does that itself.
+ * `view`: {split, value, log, clip, claim, zoom, stretch, mode, colours, scale, narrow, hover}. A scale and a stretch that
+ * are given are used instead of the plane's own, so that several surfaces can share them. With a claim the tolerance
+ * contour is drawn. Points that are not computed yet stay hatched. With `hover` plotly.js shows the values at the
+ * pointer; the dashboard does that itself.
  */
 export function contourFigure(plane, view) {
-  const { traces, annotations, images, xaxis, yaxis } = contourParts(plane, view);
+  const { traces, room, xaxis, yaxis, ...parts } = contourParts(plane, view);
   // Both axes have the same unit, and a phone little room.
   if (view.narrow) Object.assign(yaxis, { title: { text: '' }, automargin: false });
-  const margin = view.narrow ? { l: 36, r: 24, t: 40, b: 48 } : LOOK.margin;
+  const around = view.narrow ? NARROW_MARGIN : LOOK.margin;
+  const margin = { ...around, t: around.t + room };
   const hovermode = view.hover ? 'closest' : false;
-  const layout = baseLayout(view.mode, { margin, hovermode, annotations, images, xaxis, yaxis });
-  return { data: traces, layout: { ...layout, dragmode: view.narrow ? false : 'zoom' } };
-}
-
-/** Traces, annotations, images and axes of a contour, on the axes x<suffix> and y<suffix>. */
-export function contourParts(plane, view, suffix = '') {
-  const scale = view.scale ?? surfaceScale([plane], view);
-  const values = plane.grid(view.split, view.value);
-  const where = { xaxis: `x${suffix}`, yaxis: `y${suffix}`, showlegend: false };
-  const quiet = view.hover ? {} : { hoverinfo: 'skip' };
-  const colours = pointColours(plane, view.colours);
-  const traces = [...surface(plane, values, scale, view), ...paths(plane, colours), ...points(plane, colours)];
-  const frame = { title: { text: escaped(plane.unit) }, ...LOOK.axis };
-  const across = view.zoom?.x ?? [plane.x[0], plane.x[plane.columns - 1]];
-  const up = view.zoom?.y ?? [plane.y[0], plane.y[plane.rows - 1]];
+  const layout = baseLayout(view.mode, { margin, hovermode, ...parts, xaxis, yaxis });
+  const long = ({ range: [from, to] }) => to - from;
   return {
-    traces: traces.map((trace) => ({ ...trace, ...where, ...quiet })),
-    annotations: labels(plane, colours, view, suffix),
-    images: plane.complete ? [] : [hatching(plane, view.mode, suffix)],
-    xaxis: { ...frame, range: [...across] },
-    yaxis: { ...frame, range: [...up], scaleanchor: `x${suffix}`, scaleratio: 1 },
+    data: traces,
+    layout: { ...layout, dragmode: view.narrow ? false : 'zoom' },
+    shape: (yaxis.scaleratio * long(yaxis)) / long(xaxis),
   };
 }
 
-/** The colour scale that planes share, wide enough for the lines and curves drawn on them. */
-export function surfaceScale(planes, { split, value, log, clip }) {
+/** Traces, annotations, shapes, images and axes of a contour, on the axes x<suffix> and y<suffix>.
+ *
+ * `room` is how many pixels its notes take above the frame.
+ */
+export function contourParts(plane, view, suffix = '') {
+  const scale = view.scale ?? surfaceScale([plane], view);
+  const level = levelOf(plane, view);
+  const values = plane.grid(view.split, view.value);
+  const stretch = view.stretch ?? stretchOf(plane.extent);
+  const where = { xaxis: `x${suffix}`, yaxis: `y${suffix}`, showlegend: false };
+  const quiet = view.hover ? {} : { hoverinfo: 'skip' };
+  const colours = pointColours(plane, view.colours);
+  const lines = level ? toleranceLines(plane, values, level) : [];
+  const traces = [
+    ...surface(plane, values, scale, view),
+    ...tolerance(lines),
+    ...paths(plane, colours),
+    ...points(plane, colours),
+  ];
+  const label = level ? toleranceLabel(plane, lines, level, scale, view.mode) : [];
+  const heights = minimaValues(plane, values);
+  const notes = notesOf(plane, scale, heights, stretch);
+  const lying = view.narrow ? { above: NARROW_MARGIN.t + roomOf(notes) - LYING_BAR.ypad / 2 } : null;
+  const marks = () => barMarks(scale, heights, colours, view.mode, { bar: view.bar, lying });
+  const [across, up] = axisTitles(plane);
+  const ranges = {
+    x: view.zoom?.x ?? [plane.x[0], plane.x[plane.columns - 1]],
+    y: view.zoom?.y ?? [plane.y[0], plane.y[plane.rows - 1]],
+  };
+  return {
+    traces: traces.map((trace) => ({ ...trace, ...where, ...quiet })),
+    annotations: [
+      ...label.map((each) => ({ ...each, xref: where.xaxis, yref: where.yaxis })),
+      ...labels(plane, colours, view, suffix),
+      ...noteAnnotations(notes, view.mode, view.left),
+    ],
+    shapes: view.bar === false ? [] : marks(),
+    images: plane.complete ? [] : [hatching(plane, view.mode, suffix)],
+    room: roomOf(notes),
+    xaxis: { title: { text: across }, ...LOOK.axis, range: [...ranges.x] },
+    yaxis: { title: { text: up }, ...LOOK.axis, range: [...ranges.y], scaleanchor: where.xaxis, scaleratio: stretch },
+  };
+}
+
+/** The level of the claim that a view shows on a plane, or null. */
+export function levelOf(plane, { claim, split, value }) {
+  return claim?.level(plane, split, value) ?? null;
+}
+
+/** The value at each minimum that is drawn on the plane and lies on it. */
+export function minimaValues(plane, values) {
+  const shown = Object.entries(shownPoints(plane)).filter(([name]) => !isBend(name) && !plane.isProjected(name));
+  const found = shown.map(([name, [x, y]]) => [name, sample(plane, values, x, y)]);
+  return Object.fromEntries(found.filter(([, value]) => Number.isFinite(value)));
+}
+
+/** The colour scale that planes share, from the lines and curves drawn on them and from the levels of their claims. */
+export function surfaceScale(planes, { split, value, log, clip, claim, claims = [claim] }) {
   const grids = planes.map((plane) => plane.grid(split, value));
   const all = grids.length > 1 ? Float64Array.from(grids.flatMap((grid) => [...grid])) : grids[0];
-  return scaleFor(all, value, log, clip ?? null, planes.flatMap((plane, index) => valuesAlong(plane, grids[index])));
+  const levels = planes.flatMap((plane, n) => levelOf(plane, { claim: claims[n], split, value }) ?? []);
+  const highest = levels.length ? levels.reduce((one, other) => (other.peak > one.peak ? other : one)) : null;
+  const along = planes.flatMap((plane, index) => valuesAlong(plane, grids[index]));
+  return scaleFor(all, value, log, clip ?? null, along, highest);
 }
 
 /** The values of a surface along all lines and curves drawn on it. */
 function valuesAlong(plane, values) {
   const drawn = [...straightLines(plane), ...Object.values(curvesOf(plane))];
   return drawn.flatMap(({ x, y }) => Array.from(x, (across, n) => sample(plane, values, across, y[n])));
-}
-
-/** The curves drawn on a plane, by name; its other paths are trajectories. */
-export function curvesOf({ paths }) {
-  return Object.fromEntries(Object.entries(paths).filter(([name]) => !name.startsWith(TRAJECTORY)));
 }
 
 export function pointColours(plane, colours = {}) {
@@ -149,6 +194,13 @@ export function gridOf(plane, heights, rows, columns) {
     y: Float64Array.from(rows, (index) => plane.y[index]),
     z,
   };
+}
+
+/** The tolerance contour, dark on a light halo. */
+function tolerance(lines) {
+  if (!lines.length) return [];
+  const shared = { type: 'scatter', ...joined(lines), name: 'tolerance', mode: 'lines', hoverinfo: 'skip' };
+  return [LOOK.tolerance_halo, LOOK.tolerance].map((line) => ({ ...shared, line }));
 }
 
 /** Straight lines dashed, curves solid, white on a thin dark outline; trajectories in their minimum's colour. */

@@ -1,6 +1,7 @@
 /** The picture on screen as one figure to take away: the surfaces above, the profile below; the paper's figure. */
 
 import { loadPlotly } from '../plotly.js';
+import { stretchOf } from './axes.js';
 import { contourParts } from './contour.js';
 import { profileParts } from './profile.js';
 import { surfaceFigure } from './surface3d.js';
@@ -19,10 +20,10 @@ export function paperFigure(plane, views, entries, { mode, log }) {
   const domains = [0, 1].map((index) => [index * (half + LOOK.gap), index * (half + LOOK.gap) + half]);
   const margin = { ...LOOK.margin, b: LOOK.foot + LOOK.legend_line * entries.length };
   const inner = LOOK.width - margin.l - margin.r;
-  const wanted = (half * inner * plane.extent[1]) / plane.extent[0];
+  const wanted = (half * inner * plane.extent[1] * stretchOf(plane.extent)) / plane.extent[0];
   const above = Math.round(Math.min(LOOK.highest, Math.max(LOOK.lowest, wanted)));
   const total = above + (entries.length ? LOOK.between + LOOK.profile : 0);
-  const layout = baseLayout(mode, { margin, width: LOOK.width, annotations: [], images: [] });
+  const layout = baseLayout(mode, { margin, width: LOOK.width, annotations: [], images: [], shapes: [] });
   Object.assign(layout, { height: total + margin.t + margin.b, paper_bgcolor: style.inks[mode].panel });
   const data = [];
   const place = ({ traces, xaxis, yaxis }, suffix, across, up) => {
@@ -30,16 +31,22 @@ export function paperFigure(plane, views, entries, { mode, log }) {
     layout[`xaxis${suffix}`] = { ...xaxis, domain: across, anchor: `y${suffix}` };
     layout[`yaxis${suffix}`] = { ...yaxis, domain: up, anchor: `x${suffix}` };
   };
+  let room = 0;
   views.forEach((view, index) => {
     const [left, right] = domains[index];
     const bottom = 1 - above / total;
     const bar = { x: right, xanchor: 'left', y: bottom, yanchor: 'bottom', len: above / total };
     const suffix = index ? '2' : '';
-    const parts = contourParts(plane, { ...view, bar }, suffix);
+    const parts = contourParts(plane, { ...view, bar, left }, suffix);
     place(parts, suffix, [left, right], [bottom, 1]);
-    layout.annotations.push(...parts.annotations, headingOf(view, left, mode));
+    const title = headingOf(view, left, mode);
+    layout.annotations.push(...parts.annotations, { ...title, yshift: title.yshift + parts.room });
     layout.images.push(...parts.images);
+    layout.shapes.push(...parts.shapes);
+    room = Math.max(room, parts.room);
   });
+  layout.margin = { ...margin, t: margin.t + room };
+  layout.height += room;
   if (!entries.length) return { data, layout };
   [['train', 'loss'], ['test', 'error']].forEach(([split, value], index) => {
     const suffix = String(index + 3);

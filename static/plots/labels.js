@@ -1,17 +1,19 @@
 // Where the labels of named points go: beside their point, inside the frame, clear of each other.
 // The frame is measured in pixels of a small screen, so that what fits there fits everywhere.
 
-import { isBend } from './sampling.js';
+import { isFar, stretchOf } from './axes.js';
+import { isBend, straightLines } from './sampling.js';
 import { style } from './theme.js';
 
-const { frame: FRAME, character: CHARACTER, padding: PADDING, height: HEIGHT, mark: MARK, positions: POSITIONS } = style.labels;
+export const TRAJECTORY = 'trajectory:';
+const { frame: FRAME, character: CHARACTER, padding: PADDING, height: HEIGHT, mark: MARK, positions: POSITIONS, path: PATH, places: PLACES } = style.labels;
 
-/** The named points that lie within the frame, without the bends of curves that are not drawn on the plane. */
+/** The named points within the frame, without those far off the plane and the bends of curves drawn elsewhere. */
 export function shownPoints(plane) {
   const { x, y, points } = plane;
   const inside = ([across, up]) => across >= x[0] && across <= x[x.length - 1] && up >= y[0] && up <= y[y.length - 1];
   return Object.fromEntries(
-    Object.entries(points).filter(([name, place]) => inside(place) && belongs(name, plane)),
+    Object.entries(points).filter(([name, place]) => inside(place) && belongs(name, plane) && !isFar(plane, name)),
   );
 }
 
@@ -28,16 +30,11 @@ export function belongs(name, { defining, paths }) {
 export function labelsOf(plane) {
   const points = shownPoints(plane);
   const texts = textsOf(Object.keys(points), plane);
-  const [width, height] = plane.extent;
-  const scale = FRAME / Math.max(width, height);
-  const frame = [0, 0, width * scale, height * scale];
-  const places = Object.entries(points).map(([name, [x, y]]) => [
-    name,
-    (x - plane.x[0]) * scale,
-    (y - plane.y[0]) * scale,
-  ]);
+  const toPixel = pixels(plane);
+  const frame = frameOf(plane);
+  const places = Object.entries(points).map(([name, place]) => [name, ...toPixel(place)]);
   places.sort(([one], [other]) => plane.isProjected(one) - plane.isProjected(other));
-  const taken = places.map(([, x, y]) => [x - MARK, y - MARK, x + MARK, y + MARK]);
+  const taken = places.map(([, x, y]) => around([x, y], MARK));
   const chosen = {};
   places.forEach(([name, x, y], own) => {
     const others = taken.filter((_, index) => index !== own);
@@ -50,14 +47,63 @@ export function labelsOf(plane) {
         overlap: others.reduce((sum, other) => sum + overlap(box, other), 0),
       };
     });
-    const best = faults.reduce((a, b) =>
-      b.outside < a.outside || (b.outside === a.outside && b.overlap < a.overlap) ? b : a,
-    );
+    const best = faults.reduce(better);
     if (plane.isProjected(name) && best.outside + best.overlap > 0) return;
     taken.push(best.box);
     chosen[name] = { text: texts[name], ...best.candidate };
   });
   return chosen;
+}
+
+/** The place of a line where a label is inside the frame, and clear of named points, their labels and the paths. */
+export function roomiest(plane, text, line) {
+  const toPixel = pixels(plane);
+  const frame = frameOf(plane);
+  const points = shownPoints(plane);
+  const paths = [...straightLines(plane), ...Object.values(curvesOf(plane))];
+  const taken = [
+    ...Object.values(points).map((place) => around(toPixel(place), MARK)),
+    ...Object.entries(labelsOf(plane)).map(([name, label]) => boxOf(...toPixel(points[name]), label.text, label)),
+    ...paths.flatMap(({ x, y }) => Array.from(x, (across, n) => around(toPixel([across, y[n]]), PATH))),
+  ];
+  const step = Math.ceil(line.length / PLACES);
+  const centred = { anchor: ['center', 'middle'], shift: [0, 0] };
+  const faults = line
+    .filter((_, n) => n % step === 0)
+    .map((place) => {
+      const box = boxOf(...toPixel(place), text, centred);
+      return {
+        place,
+        outside: outside(box, frame),
+        overlap: taken.reduce((sum, other) => sum + overlap(box, other), 0),
+      };
+    });
+  return faults.reduce(better).place;
+}
+
+/** The curves drawn on a plane, by name; its other paths are trajectories. */
+export function curvesOf({ paths }) {
+  return Object.fromEntries(Object.entries(paths).filter(([name]) => !name.startsWith(TRAJECTORY)));
+}
+
+function better(a, b) {
+  return b.outside < a.outside || (b.outside === a.outside && b.overlap < a.overlap) ? b : a;
+}
+
+function frameOf(plane) {
+  return [0, 0, ...pixels(plane)([plane.x.at(-1), plane.y.at(-1)])];
+}
+
+/** From places of a plane to pixels of a small screen. */
+function pixels(plane) {
+  const [width, height] = plane.extent;
+  const ratio = stretchOf(plane.extent);
+  const scale = FRAME / Math.max(width, ratio * height);
+  return ([x, y]) => [(x - plane.x[0]) * scale, (y - plane.y[0]) * ratio * scale];
+}
+
+function around([x, y], reach) {
+  return [x - reach, y - reach, x + reach, y + reach];
 }
 
 function textsOf(names, plane) {

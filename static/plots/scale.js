@@ -1,4 +1,4 @@
-// The colour scale of a surface: logarithmic for losses, percent for errors, clipped where detail ends.
+// The colour scale of a surface: linear or logarithmic for losses, percent for errors, clipped where detail ends.
 // The same rules as landscape/figures/scale.py.
 
 import { significant } from './numbers.js';
@@ -22,6 +22,12 @@ export class Scale {
 
   get range() {
     return [this.encode(this.low), this.encode(this.high)];
+  }
+
+  /** How far up the scale a value is, from 0 to 1. */
+  share(value) {
+    const [low, high] = this.range;
+    return (this.encode(value) - low) / (high - low);
   }
 
   /** Start, end and size of contour levels: a round step, not too many of them. */
@@ -55,23 +61,27 @@ export class Scale {
   }
 }
 
-/** A scale that shows `values` of one or more surfaces, and all of those `along` the paths drawn on them.
+/** A scale for `values` of one or more surfaces, those `along` the paths drawn on them, and the `level` of a claim.
  *
- * Without a `clip` it ends at the level that nine tenths stay below, or at the highest point of the paths if that is
- * higher: the ridge between basins is always visible.
+ * Without a `clip` a linear scale ends a little above the peak of the claim's paths; without a claim, of the paths
+ * drawn; without any, at the value that nine tenths stay below. It never ends above a hundred times the level. A
+ * logarithmic scale ends at the value that nine tenths stay below, or at the highest point of the paths drawn.
  */
-export function scaleFor(values, quantity, log, clip, along = []) {
+export function scaleFor(values, quantity, log, clip, along = [], level = null) {
   const logarithmic = log && quantity !== 'error';
   const { finite, overflowed } = finiteOf(values);
   if (!finite.length) return new Scale(quantity, logarithmic, ...(logarithmic ? RULES.none : [0, 1]));
   finite.sort();
   const lowest = finite[0];
   const highest = finite[finite.length - 1];
-  let high =
-    clip ??
-    twoDigitsUp(
-      along.reduce((top, value) => (Number.isFinite(value) ? Math.max(top, value) : top), percentile(finite)),
-    );
+  const end = () => {
+    const onPaths = along.filter(Number.isFinite).reduce((top, value) => Math.max(top, value), -Infinity);
+    if (logarithmic) return Math.max(percentile(finite), onPaths);
+    const peak = level?.peak ?? (onPaths > -Infinity ? onPaths : percentile(finite));
+    const cutAt = level?.value ?? lowest + style.claim.tolerance[quantity];
+    return Math.min(RULES.headroom * peak, RULES.most_levels * cutAt);
+  };
+  let high = clip ?? twoDigitsUp(end());
   if (clip === null && (high >= highest || (overflowed && highest <= RULES.near_overflow * high))) high = highest;
   let low = lowest;
   if (logarithmic) {

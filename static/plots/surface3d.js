@@ -1,13 +1,15 @@
 // The surface of a plane in three dimensions, its height the value on the scale of the contour.
 
-import { TRAJECTORY, colourScale, gridOf, hoverValues, pointColours, surfaceScale } from './contour.js';
-import { labelsOf, shownPoints } from './labels.js';
+import { axisTitles, noteAnnotations, notesOf, roomOf, stretchOf } from './axes.js';
+import { colourScale, gridOf, hoverValues, levelOf, minimaValues, pointColours, surfaceScale } from './contour.js';
+import { TRAJECTORY, labelsOf, shownPoints } from './labels.js';
 import { coarseLattice, isBend, range, sample, straightLines } from './sampling.js';
-import { baseLayout, escaped, style, themed } from './theme.js';
+import { baseLayout, style, themed } from './theme.js';
+import { joined, toleranceLabel, toleranceLines } from './tolerance-contour.js';
 
 const LOOK = style.surface3d;
 
-/** A figure {data, layout} of the surface with the curve, the lines and the named points lying on it.
+/** A figure {data, layout} of the surface with the curve, the lines, the tolerance contour and the named points on it.
  *
  * Points off the plane are left out: they have a height of their own.
  */
@@ -16,13 +18,29 @@ export function surfaceFigure(plane, view) {
   const heights = Float32Array.from(plane.grid(view.split, view.value), (value) => scale.encode(value));
   const at = (x, y) => sample(plane, heights, x, y) + liftOf(scale);
   const colours = pointColours(plane, view.colours);
-  const marks = pointMarks(plane, view, colours, at);
+  const marks = pointMarks(plane, view, scale, colours, at);
   const quiet = view.hover ? {} : { hoverinfo: 'skip' };
-  const over = [...lines(plane, colours, at), ...marks.map(({ trace }) => ({ ...trace, ...quiet }))];
+  const limit = tolerance(plane, view, scale);
+  const over = [...lines(plane, colours, at), ...limit.traces, ...marks.map(({ trace }) => ({ ...trace, ...quiet }))];
   const scene = sceneOf(plane, scale, view);
-  scene.annotations = marks.map(({ label }) => label);
-  const layout = baseLayout(view.mode, { margin: { l: 0, r: 0, t: 0, b: 0 }, scene });
+  scene.annotations = [...marks.map(({ label }) => label), ...limit.labels];
+  const heightsOf = minimaValues(plane, plane.grid(view.split, view.value));
+  const notes = notesOf(plane, scale, heightsOf, stretchOf(plane.extent));
+  const margin = { l: 0, r: 0, t: roomOf(notes), b: 0 };
+  const layout = baseLayout(view.mode, { margin, scene, annotations: noteAnnotations(notes, view.mode) });
   return { data: [surface(plane, heights, scale, view), ...over], layout };
+}
+
+/** The tolerance contour at its height, with its label. */
+function tolerance(plane, view, scale) {
+  const level = levelOf(plane, view);
+  const found = level ? toleranceLines(plane, plane.grid(view.split, view.value), level) : [];
+  if (!found.length) return { traces: [], labels: [] };
+  const z = scale.encode(level.value) + liftOf(scale);
+  const places = joined(found);
+  const trace = { type: 'scatter3d', ...places, z: places.x.map(() => z), mode: 'lines', line: LOOK.tolerance };
+  const labels = toleranceLabel(plane, found, level, scale, view.mode);
+  return { traces: [{ ...trace, hoverinfo: 'skip' }], labels: labels.map((label) => ({ ...label, z })) };
 }
 
 /** The height at which a place of the plane is drawn, for markers that move on the surface. */
@@ -71,11 +89,11 @@ function lines(plane, colours, at) {
   }));
 }
 
-function pointMarks(plane, view, colours, at) {
+function pointMarks(plane, view, scale, colours, at) {
   const look = themed(style.label, view.mode);
   const labels = labelsOf(plane);
   return Object.entries(shownPoints(plane)).flatMap(([name, [x, y]]) => {
-    const z = at(x, y);
+    const z = at(x, y) + (LOOK.stand - LOOK.lift) * (scale.range[1] - scale.range[0]);
     if (plane.isProjected(name) || !Number.isFinite(z)) return [];
     const marker = { ...(isBend(name) ? LOOK.bend : LOOK.minimum), color: colours[name] ?? style.white };
     const hovertemplate = `<b>${name}</b><br>${style.hover.place}<extra></extra>`;
@@ -86,17 +104,19 @@ function pointMarks(plane, view, colours, at) {
 }
 
 function sceneOf(plane, scale, view) {
-  const [width, depth] = plane.extent;
+  const [width, depth] = [plane.extent[0], plane.extent[1] * stretchOf(plane.extent)];
   const longest = Math.max(width, depth);
-  const side = (places) => ({ title: { text: escaped(plane.unit) }, range: [places[0], places.at(-1)], nticks: 6 });
+  // On a phone there is room for the first line of a title: where the axis leads.
+  const [across, up] = axisTitles(plane, '<br>').map((title) => (view.narrow ? title.split('<br>')[0] : title));
+  const side = (text, places) => ({ title: { text }, range: [places[0], places.at(-1)], nticks: 6 });
   const eye = view.camera ?? (view.narrow ? scaled(LOOK.camera.eye, 1.3) : LOOK.camera.eye);
   return {
     aspectmode: 'manual',
     aspectratio: { x: (LOOK.width * width) / longest, y: (LOOK.width * depth) / longest, z: LOOK.height },
     camera: { ...LOOK.camera, eye },
     dragmode: 'turntable',
-    xaxis: side(plane.x),
-    yaxis: side(plane.y),
+    xaxis: side(across, plane.x),
+    yaxis: side(up, plane.y),
     zaxis: { title: { text: style.titles[scale.quantity] }, ...scale.ticks() },
   };
 }

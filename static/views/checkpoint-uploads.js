@@ -6,9 +6,10 @@ import { bytes } from '../format.js';
 /**
  * Upload of checkpoints trained elsewhere, for use as minima.
  * @param {{api: object, currentModel: () => {model: object, dataset: string}, onUse: (checkpoint: object) => void,
- *          onList: (checkpoints: object[]) => void, onRemove: () => void}} options
+ *          onList: (checkpoints: object[]) => void, onRemove: () => void, active?: () => boolean}} options
+ *   active: whether the section is on the page
  */
-export function uploads({ api, currentModel, onUse, onList, onRemove }) {
+export function uploads({ api, currentModel, onUse, onList, onRemove, active = () => true }) {
   const id = uniqueId('upload');
   const status = element('div', { role: 'status' });
   const list = element('ul.checkpoints');
@@ -20,12 +21,14 @@ export function uploads({ api, currentModel, onUse, onList, onRemove }) {
   listen('dragover', (event) => {
     if (!event.dataTransfer?.types.includes('Files')) return;
     event.preventDefault();
+    if (!active()) return;
     zone.classList.add('over');
   });
   listen('dragleave', (event) => { if (!event.relatedTarget) zone.classList.remove('over'); });
   listen('drop', (event) => {
     if (!event.dataTransfer?.files.length) return;
     event.preventDefault();
+    if (!active()) return;
     zone.classList.remove('over');
     zone.scrollIntoView({ block: 'nearest' });
     upload(event.dataTransfer.files);

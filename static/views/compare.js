@@ -150,8 +150,8 @@ class CompareView {
         ),
       }),
     );
-    const found = differences(this.members.map(({ live }) => live.experiment.spec));
-    const text = (value) => (value === undefined ? 'default' : JSON.stringify(value));
+    const found = differences(this.members.map(({ live }) => live.experiment.resolved));
+    const text = (value) => (value === undefined || value === null ? '–' : typeof value === 'string' ? value : JSON.stringify(value));
     this.specs.replaceChildren(
       found.length
         ? dataTable({

@@ -14,6 +14,7 @@ export function costEstimate(cost, minima) {
   const colours = coloursOf(minima);
   return element('div.cost', {},
     element('dl.pairs', {},
+      fact('on this service', cost.service.hours === null ? 'no workers' : about(cost.service.hours)),
       fact('on one core', about(cost.core_hours)),
       fact('on one GPU', about(cost.gpu_hours)),
       fact('parameters', cost.parameters === null ? '–' : cost.parameters.toLocaleString('en'))),

@@ -1,12 +1,12 @@
 import { element, icon } from '../elements.js';
 import { experimentBadge } from '../components/badge.js';
 import { confirmDialog } from '../components/confirm-dialog.js';
-import { toastErrors } from '../components/toasts.js';
+import { showToast, toastErrors } from '../components/toasts.js';
 import { Thumbnail } from '../components/thumbnail.js';
 import '../components/progress-bar.js';
 import { coloursOf } from '../colours.js';
 import { STAGES } from '../panels/stage-names.js';
-import { ago, duration, moment, secondsBetween } from '../format.js';
+import { aboutDuration, ago, duration, moment } from '../format.js';
 
 const ACTIVE = ['queued', 'running'];
 
@@ -93,10 +93,15 @@ export class ExperimentRow {
   }
 
   async #delete(name) {
-    const text = `“${name}” and all its files will be deleted. This cannot be undone.`;
+    const text = `“${name}” moves to the trash. It is deleted with its files after a day; until then you can undo this.`;
     if (!(await confirmDialog({ title: 'Delete this experiment?', text, action: 'Delete' }))) return;
-    await toastErrors(() => this.api.del(`/api/experiments/${this.id}`));
+    const neighbour = this.node.nextElementSibling ?? this.node.previousElementSibling;
+    await toastErrors(async () => {
+      await this.api.del(`/api/experiments/${this.id}`);
+      showToast(`“${name}” is in the trash.`, { action: ['Undo', () => this.#post('restore')] });
+    });
     await this.changed();
+    (neighbour?.querySelector('h2 a') ?? document.querySelector('h1')).focus(); // its own button is gone
   }
 }
 
@@ -106,9 +111,9 @@ function waiting({ state, stage }) {
   return '';
 }
 
-function time({ state, started, finished, seconds_left: left, progress, created }) {
+function time({ state, finished, seconds_left: left, active_seconds: active, progress, created }) {
   const share = `${Math.round(100 * progress)} %`;
   if (state === 'queued') return `submitted ${ago(created)}`;
-  if (state === 'running') return left === null ? share : `${share}, ${duration(left)} left`;
-  return started ? `in ${duration(secondsBetween(started, finished))}, ${ago(finished)}` : ago(finished ?? created);
+  if (state === 'running') return left === null ? share : `${share}, ${aboutDuration(left)} left`;
+  return active !== null ? `in ${duration(active)}, ${ago(finished)}` : ago(finished ?? created);
 }

@@ -111,7 +111,7 @@ class ExperimentView {
     }
     if (parts.has('paths') || turned) this.profiles.draw();
     if (parts.has('experiment')) this.provenance.draw();
-    if (parts.has(`plane ${this.view.plane}`)) this.surfaces.draw();
+    if ([`plane ${this.view.plane}`, 'paths', 'verdict'].some((part) => parts.has(part))) this.surfaces.draw();
   }
 
   /** The plots on screen as one picture. */

@@ -20,7 +20,7 @@ const ACTIVE_INTERVAL = 1500;
 const IDLE_INTERVAL = 6000;
 const TYPING_DELAY = 250;
 
-const elapsed = ({ started, finished }) => (started ? (finished ? Date.parse(finished) : Date.now()) - Date.parse(started) : 0);
+const elapsed = ({ active_seconds: active }) => active ?? 0;
 
 export default function mount(root, context) {
   const { api, urlState, navigate } = context;

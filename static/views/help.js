@@ -5,10 +5,14 @@ import { badge } from '../components/badge.js';
 import glossary from '../glossary.json' with { type: 'json' };
 
 const PICTURES = [
-  'Colour is the loss on a logarithmic scale, cut at a level that you can move: what is above it has the last colour.',
+  'The first plane is the one that shows the claim: through the judged minima and, where there is one, the control.',
+  'Colour is linear and ends a little above the peak on the way to the control: what is above has the last colour. Move the clip, or choose log for a wider scale.',
+  'The black contour is the tolerance: the loss, or error, of the higher end plus the tolerance of the verdict. A path inside it has no barrier.',
+  'Dots beside the colour bar are the minima at their values.',
   'Hatched cells are not computed yet. A surface begins coarse and sharpens in place.',
   'The white curve is the fitted path. Where it does not lie in the plane, its projection is drawn.',
-  'Both axes have the same scale, so distances can be compared by eye.',
+  'A minimum farther off the plane than a tenth of its longer side is named above the frame, not drawn.',
+  'Both axes have the same scale, so distances can be compared by eye. Where a plane is very flat or tall, one axis is stretched and a note says by how much.',
 ];
 const KEYS = [
   [['Tab', 'Shift + Tab'], 'go to the next or previous control'],

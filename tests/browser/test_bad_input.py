@@ -65,7 +65,7 @@ def test_an_address_that_makes_no_sense_shows_the_default(server: Server, finish
         server, f"/experiments/{finished}?plane=nowhere&show=all&form=4d&clip=-1&zoom=1,2&camera=x&hide=,,"
     )
     idle(page)
-    expect(page.get_by_role("radio", name="valley")).to_be_checked()
+    expect(page.get_by_role("radio", name="basins")).to_be_checked()
     expect(page.get_by_role("radio", name="contour")).to_be_checked()
 
 

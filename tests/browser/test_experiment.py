@@ -67,9 +67,11 @@ def test_the_default_is_the_figure_of_the_paper(still: Page) -> None:
     assert surfaces.count() == 2
     assert drawn(still, ".profiles").count() == 2
     captions = still.locator(".surfaces figcaption").all_inner_texts()
-    assert captions == ["train loss, nats (log scale)", "test error"]
+    assert captions == ["train loss, nats", "test error"], "linear colours"
+    expect(still.get_by_role("radio", name="basins")).to_be_checked()
     white = surfaces.first.evaluate(
-        "plot => plot.data.filter((trace) => trace.name === 'curve valley').map((trace) => trace.line.color)"
+        """({ data }) => data.filter(({ name }) => name === 'straight line from sgd to control')
+          .map(({ line }) => line.color)"""
     )
     assert "#ffffff" in white
     ratio = surfaces.first.evaluate(
@@ -97,7 +99,7 @@ def test_the_verdict_stands_first_in_words_with_its_numbers(still: Page, server:
 def test_the_page_has_the_colours_of_the_report(still: Page, server: Server, finished: str) -> None:
     """The scale that the page computes is the one that landscape.figures computes from the same values."""
     for index, (split, value) in enumerate((("train", "loss"), ("test", "error"))):
-        path = f"/api/experiments/{finished}/figure?kind=contour&plane=valley&split={split}&value={value}"
+        path = f"/api/experiments/{finished}/figure?kind=contour&plane=basins&split={split}&value={value}"
         wanted = server.client.get(path)["data"][0]
         shown = (
             drawn(still)
@@ -111,7 +113,7 @@ def test_the_page_has_the_colours_of_the_report(still: Page, server: Server, fin
 
 
 def test_hovering_shows_both_coordinates_and_all_values(still: Page, server: Server, finished: str) -> None:
-    surface = server.client.get(f"/api/experiments/{finished}/surface?plane=valley")
+    surface = server.client.get(f"/api/experiments/{finished}/surface?plane=basins")
     x, y = surface["points"]["sgd"]
     point_at(still, drawn(still).first, x, y)
     tooltip = still.locator(".tooltip")
@@ -124,10 +126,10 @@ def test_hovering_shows_both_coordinates_and_all_values(still: Page, server: Ser
 def test_the_profile_moves_marks_on_the_surfaces_and_back(still: Page, server: Server, finished: str) -> None:
     surfaces, profiles = drawn(still), drawn(still, ".profiles")
     point_at(still, profiles.first, 0.5)
-    expect(still.locator(".surfaces .stage").first.locator(".mark")).to_have_count(2)
-    expect(still.locator(".surfaces .stage").last.locator(".mark")).to_have_count(2)
+    expect(still.locator(".surfaces .stage").first.locator(".mark")).to_have_count(3)
+    expect(still.locator(".surfaces .stage").last.locator(".mark")).to_have_count(3)
     expect(still.locator(".tooltip")).to_contain_text("t 0.50")
-    middle = server.client.get(f"/api/experiments/{finished}/surface?plane=valley")["points"]
+    middle = server.client.get(f"/api/experiments/{finished}/surface?plane=basins")["points"]
     halfway = [(middle["sgd"][axis] + middle["altsdp"][axis]) / 2 for axis in (0, 1)]
     expected = surfaces.first.evaluate(
         """({ _fullLayout: { xaxis, yaxis } }, [x, y]) =>
@@ -160,15 +162,15 @@ def test_contour_and_relief_show_the_same_surface(page: Page) -> None:
     drawn_by = "({ _fullLayout: { scene } }) => scene._scene.glplot.gl.constructor.name"
     assert drawn(page).first.evaluate(drawn_by).startswith("WebGL")
     point_at(page, drawn(page, ".profiles").first, 0.5)
-    expect(page.locator(".surfaces .stage").first.locator(".mark")).to_have_count(2)
+    expect(page.locator(".surfaces .stage").first.locator(".mark")).to_have_count(3)
     page.go_back()
     page.wait_for_function("() => document.querySelector('.surfaces .plot')?.data?.[0].type === 'contour'")
 
 
 def test_the_address_holds_the_whole_view(page: Page, open_page: Any, server: Server) -> None:
-    page.get_by_role("radio", name="basins").check()
+    page.get_by_role("radio", name="valley").check()
     page.get_by_label("show", exact=True).select_option("test-loss")
-    page.locator(".surfaces").get_by_label("log", exact=True).uncheck()
+    page.locator(".surfaces").get_by_label("log", exact=True).check()
     page.get_by_label("clip", exact=True).focus()
     page.get_by_label("clip", exact=True).press("ArrowLeft")
     page.locator(".profiles").get_by_label("log loss").check()
@@ -197,16 +199,39 @@ def test_the_address_holds_the_whole_view(page: Page, open_page: Any, server: Se
       };
     }"""
     assert other.evaluate(state) == page.evaluate(state)
-    assert page.evaluate(state)["chosen"] == ["basins", "contour"]
+    assert page.evaluate(state)["chosen"] == ["valley", "contour"]
 
 
 def test_back_undoes_the_last_choice(page: Page) -> None:
-    page.get_by_role("radio", name="basins").check()
-    expect(page.get_by_role("radio", name="basins")).to_be_checked()
-    page.go_back()
+    page.get_by_role("radio", name="valley").check()
     expect(page.get_by_role("radio", name="valley")).to_be_checked()
-    page.go_forward()
+    page.go_back()
     expect(page.get_by_role("radio", name="basins")).to_be_checked()
+    page.go_forward()
+    expect(page.get_by_role("radio", name="valley")).to_be_checked()
+
+
+def test_an_old_link_with_its_own_plane_scale_and_clip_opens_as_it_was(
+    open_page: Any, server: Server, finished: str
+) -> None:
+    page = open_page(server, f"/experiments/{finished}?plane=valley&log=0&clip=2.5&show=train-loss")
+    idle(page)
+    expect(page.get_by_role("radio", name="valley")).to_be_checked()
+    expect(page.locator(".surfaces").get_by_label("log", exact=True)).not_to_be_checked()
+    assert drawn(page).first.evaluate("({ data: [{ zmax }] }) => zmax") == pytest.approx(2.5)
+
+
+def test_the_tolerance_is_a_contour_with_its_value(still: Page, server: Server, finished: str) -> None:
+    verdict = server.client.get(f"/api/experiments/{finished}/verdict")
+    lines = server.client.get(f"/api/experiments/{finished}/profile")["lines"]
+    loss = lines["sgd-altsdp"]["loss"]["train"]
+    level = max(loss[0], loss[-1]) + verdict["tolerance"]
+    texts = drawn(still).first.evaluate("({ layout }) => layout.annotations.map(({ text }) => text)")
+    contours = drawn(still).first.evaluate("({ data }) => data.filter(({ name }) => name === 'tolerance').length")
+    assert contours == 2, "a line and its halo"
+    shown = next(text for text in texts if text.startswith("tolerance: loss ≤"))
+    assert float(shown.rpartition(" ")[2]) == pytest.approx(level, rel=0.01)
+    expect(still.locator(".surfaces .caption")).to_contain_text("Black contour")
 
 
 def test_every_picture_has_its_numbers_behind_it(page: Page, server: Server, finished: str) -> None:
@@ -313,7 +338,7 @@ def test_pictures_stay_whole_when_the_window_changes(page: Page) -> None:
             })"""
         )
     point_at(page, drawn(page, ".profiles").first, 0.5)
-    expect(page.locator(".surfaces .stage").first.locator(".mark")).to_have_count(2)
+    expect(page.locator(".surfaces .stage").first.locator(".mark")).to_have_count(3)
     surface = drawn(page).first
     surface.evaluate("plot => plot.scrollIntoView({ block: 'center' })")
     box = surface.bounding_box()
@@ -334,10 +359,11 @@ def test_nobody_is_shut_out(open_page: Any, server: Server, finished: str, axe: 
 
 def test_an_experiment_can_be_varied(page: Page, server: Server, finished: str) -> None:
     page.get_by_role("link", name="Vary").click()
-    expect(page.locator(".chooser .hint")).to_contain_text("another experiment")
+    expect(page.locator(".chooser .hint")).to_have_text("The spec of finished.")
     page.get_by_role("tab", name="Spec").click()
     shown = json.loads(page.get_by_label("The spec as JSON").inner_text())
-    assert shown == server.client.experiment(finished)["spec"]
+    assert shown.pop("name") != "finished"
+    assert shown == {key: value for key, value in server.client.experiment(finished)["spec"].items() if key != "name"}
 
 
 def test_an_unknown_experiment_is_told(open_page: Any, server: Server) -> None:

@@ -15,6 +15,7 @@ from playwright.sync_api import Page
 from safetensors.numpy import load_file
 
 from tests.browser.conftest import LONG_PATIENCE, Server, idle
+from tests.landscape.export.test_uncut import border_of
 from valleyscope.app.experiments.spec import parse_spec
 from valleyscope.landscape.storage.landscape_file import Landscape
 
@@ -41,10 +42,19 @@ def take(page: Page, name: str, folder: Path) -> Path:
 def test_png_is_a_sharp_picture(page: Page, tmp_path: Path) -> None:
     picture = Image.open(take(page, "png", tmp_path))
     assert picture.format == "PNG"
+    assert (border_of(picture) == 255).all(), "nothing is cut"
     assert picture.width == 2 * 1100
     colours = picture.convert("RGB").getcolors(maxcolors=2**24)
     assert colours is not None
     assert len(colours) > 100, "it is not blank"
+
+
+def test_a_picture_of_another_plane_is_whole_too(page: Page, tmp_path: Path) -> None:
+    page.get_by_role("radio", name="valley").check()
+    idle(page)
+    assert (border_of(Image.open(take(page, "png", tmp_path))) == 255).all()
+    page.get_by_role("radio", name="basins").check()
+    idle(page)
 
 
 def test_svg_is_small_enough_for_latex(page: Page, tmp_path: Path) -> None:

@@ -82,13 +82,17 @@ def test_cancel_retry_and_delete_work_and_delete_asks_first(server: Server, open
     expect(row(page, "doomed")).to_have_attribute("data-state", "cancelled", timeout=LONG_PATIENCE)
 
     page.get_by_role("button", name="Delete doomed").click()
-    expect(page.get_by_role("dialog")).to_contain_text("cannot be undone")
+    expect(page.get_by_role("dialog")).to_contain_text("moves to the trash")
     page.get_by_role("button", name="Keep it").click()
     assert server.client.experiment(experiment)["state"] == "cancelled"
     page.get_by_role("button", name="Delete doomed").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(row(page, "doomed")).to_have_count(0)
     assert experiment not in [item["id"] for item in server.client.experiments()]
+    assert page.evaluate("document.activeElement.matches('li.experiment h2 a, h1')"), "focus stays in the list"
+    page.get_by_role("button", name="Undo").click()
+    expect(row(page, "doomed")).to_be_visible()
+    server.client.delete(f"/api/experiments/{experiment}?permanent=true")
 
 
 def test_a_button_keeps_its_focus_when_its_experiment_begins(server: Server, open_page: Any) -> None:

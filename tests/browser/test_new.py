@@ -50,7 +50,7 @@ def shrink(page: Page) -> None:
 
 
 def test_the_demo_is_submitted_by_clicking(server: Server, open_page: Any) -> None:
-    page = open_page(server, "/new")
+    page = open_page(server, "/new?settings=all")
     wait_for_cost(page)
     shrink(page)
     page.get_by_role("button", name="Run it").click()
@@ -63,7 +63,7 @@ def test_the_demo_is_submitted_by_clicking(server: Server, open_page: Any) -> No
 
 
 def test_the_form_has_every_field_of_the_servers_schema_with_its_explanation(server: Server, open_page: Any) -> None:
-    page = open_page(server, "/new")
+    page = open_page(server, "/new?settings=all")
     expect(field(page, "name")).to_be_visible()
     schemas = server.client.get("/api/openapi.json")["components"]["schemas"]
     for path, name in (
@@ -83,9 +83,12 @@ def test_the_form_has_every_field_of_the_servers_schema_with_its_explanation(ser
 def test_the_cost_and_the_reach_of_the_threshold_follow_what_is_typed(server: Server, open_page: Any) -> None:
     page = open_page(server, "/new?recipe=digits")
     reach = page.locator('.reach[data-minimum="altsdp"]')
+    field(page, "minima.altsdp.sparsity").locator("input").fill("")
+    field(page, "minima.altsdp.c").locator("input").fill("2e-4")
     wait_for_cost(page)
     expect(reach).to_contain_text("groups will become zero")
-    told = server.client.post("/api/estimate", {"recipe": "digits"})["minima"]["altsdp"]
+    overrides = {"minima": {"altsdp": {"c": 2e-4}}}
+    told = server.client.post("/api/estimate", {"recipe": "digits", "overrides": overrides})["minima"]["altsdp"]
     expect(reach).to_contain_text(f"{told['reach']:.3g}")
     expect(reach).to_contain_text(f"{told['smallest_norm']:.3g}")
     field(page, "minima.altsdp.c").locator("input").fill("1e-6")
@@ -93,7 +96,7 @@ def test_the_cost_and_the_reach_of_the_threshold_follow_what_is_typed(server: Se
 
 
 def test_errors_of_the_server_stand_at_their_fields(server: Server, open_page: Any) -> None:
-    page = open_page(server, "/new")
+    page = open_page(server, "/new?settings=all")
     page.guard.expect(REFUSED)
     field(page, "training.lr").locator("input").fill("-1")
     field(page, "planes.valley.resolution").locator("input").fill("many")
@@ -149,7 +152,7 @@ def test_a_choice_made_while_the_cost_is_worked_out_counts(server: Server, open_
 
 
 def test_one_can_start_blank_and_add_minima(server: Server, open_page: Any) -> None:
-    page = open_page(server, "/new")
+    page = open_page(server, "/new?settings=all")
     page.get_by_label("Start from").select_option("blank")
     expect(page).to_have_url(re.compile("recipe=blank"))
     expect(field(page, "minima.altsdp")).to_have_count(0)
@@ -165,7 +168,7 @@ def test_one_can_start_blank_and_add_minima(server: Server, open_page: Any) -> N
 
 
 def test_curl_and_python_submit_what_is_on_screen(server: Server, open_page: Any) -> None:
-    page = open_page(server, "/new")
+    page = open_page(server, "/new?settings=all")
     shrink(page)
     field(page, "name").locator("input").fill("it's the same")
     command = page.get_by_label("The same by curl").inner_text()
@@ -194,7 +197,7 @@ def checkpoint(server: Server, finished: str, tmp_path: Path) -> Path:
 def test_a_checkpoint_is_uploaded_by_drag_and_drop_and_becomes_a_minimum(
     server: Server, checkpoint: Path, open_page: Any
 ) -> None:
-    page = open_page(server, "/new")
+    page = open_page(server, "/new?settings=all")
     page.guard.expect(REFUSED)
     shrink(page)
     data = list(checkpoint.read_bytes())
@@ -219,7 +222,7 @@ def test_a_checkpoint_is_uploaded_by_drag_and_drop_and_becomes_a_minimum(
 
 
 def test_a_file_that_misses_the_place_of_dropping_does_not_take_the_page_away(server: Server, open_page: Any) -> None:
-    page = open_page(server, "/new")
+    page = open_page(server, "/new?settings=all")
     page.guard.expect(REFUSED)
     transfer = page.evaluate_handle(
         """() => {
@@ -240,7 +243,7 @@ def test_a_file_that_is_no_checkpoint_is_refused_beside_the_place_of_dropping(
 ) -> None:
     wrong = tmp_path / "wrong.safetensors"
     wrong.write_bytes(b"nothing of the kind")
-    page = open_page(server, "/new")
+    page = open_page(server, "/new?settings=all")
     page.guard.expect(REFUSED)
     page.locator('input[type="file"]').set_input_files(wrong)
     expect(page.get_by_role("alert")).to_contain_text("wrong.safetensors", timeout=LONG_PATIENCE)

@@ -50,13 +50,13 @@ def page(browser: Browser, report: Path, request: pytest.FixtureRequest) -> Iter
 
 def test_every_figure_is_drawn_and_fits_the_page(page: Page) -> None:
     kinds = page.locator(".plot").evaluate_all("plots => plots.map((plot) => plot.data[0].type)")
-    assert kinds == ["contour", "contour", "heatmap", "heatmap", "scatter", "bar", "scatter", "surface", "surface"]
+    assert kinds == ["heatmap", "heatmap", "contour", "contour", "scatter", "bar", "scatter", "surface", "surface"]
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_names_are_shown_and_never_read_as_elements(page: Page) -> None:
-    for kind in ("sparsity", "contour"):
-        assert HOSTILE in (page.locator(f".plot[data-kind={kind}]").first.text_content() or ""), kind
+    for kind in ("[data-kind=sparsity]", "[data-plane=valley]"):
+        assert HOSTILE in (page.locator(f".plot{kind}").first.text_content() or ""), kind
     assert page.locator("img").count() == 0
     assert page.title() != "1"
 
@@ -72,7 +72,7 @@ def test_figures_follow_the_theme_and_print_in_light(page: Page) -> None:
 
 
 def test_hovering_shows_the_values_in_real_units(page: Page) -> None:
-    surface = page.locator(".plot").first
+    surface = page.locator(".plot[data-plane=valley]").first
     surface.scroll_into_view_if_needed()
     box = surface.locator(".nsewdrag").bounding_box()
     assert box is not None

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, Route
 from tests.landscape import cases
 from tests.landscape.figures.test_figures import array
 from valleyscope.landscape import figures
+from valleyscope.landscape.claim import Level, claim_of
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.figures.scale import scale_for, significant
 from valleyscope.landscape.geometry.tiles import tiles
@@ -25,7 +26,7 @@ from valleyscope.landscape.storage.records import Grid, LayerRecord, MinimumReco
 
 ADDRESS = "http://figures.test"
 TYPES = {".js": "text/javascript", ".json": "application/json"}
-MODULES = ("landscape/plane", "landscape/records", *(f"plots/{name}" for name in (
+MODULES = ("landscape/claim", "landscape/plane", "landscape/records", *(f"plots/{name}" for name in (
     "contour", "export", "numbers", "profile", "scale", "sparsity", "surface3d", "training",
 )))  # fmt: skip
 # Figures as JSON, with words for numbers that JSON lacks.
@@ -34,21 +35,26 @@ SCRIPT = """async ({ modules, data, wanted }) => {
   const page = Object.assign({}, ...loaded);
   const planes = page.each(data.planes, page.Plane.whole);
   const minima = data.minima.map(page.minimumOf);
-  const entries = page.profileEntries(data.paths.map(page.pathOf), data.colours);
+  const paths = data.paths.map(page.pathOf);
+  const claim = page.claimOf(data.verdict, paths);
+  const entries = page.profileEntries(paths, data.colours);
   const runs = minima.map(({ name, epochs }) => ({ label: name, epochs, color: data.colours[name] }));
-  const shared = { colours: data.colours, hover: true };
+  const shared = { colours: data.colours, hover: true, claim };
   const draw = {
-    contour: ({ plane, ...view }) => page.contourFigure(planes[plane], { ...shared, ...view }),
+    contour: ({ plane, ...view }) => {
+      const { data, layout } = page.contourFigure(planes[plane], { ...shared, ...view });
+      return { data, layout };
+    },
     surface3d: ({ plane, ...view }) => page.surfaceFigure(planes[plane], { ...shared, ...view }),
     profile: (view) => page.profilePairFigure(entries, { splits: ['train', data.errorSplit], ...view }),
     training: ({ quantity, log }) => page.trainingParts(runs, quantity, log),
     sparsity: ({ mode }) => page.sparsityFigure(minima, { mode, colours: data.colours }),
     paper: ({ plane, mode }) => page.paperFigure(planes[plane], [
-      { ...shared, mode, split: 'train', value: 'loss', log: true },
-      { ...shared, mode, split: 'test', value: 'error', log: true },
+      { ...shared, mode, split: 'train', value: 'loss', log: false },
+      { ...shared, mode, split: 'test', value: 'error', log: false },
     ], entries, { mode, log: false }),
-    scale: ({ values, value, log, clip }) => {
-      const scale = page.scaleFor(values.map(Number), value, log, clip);
+    scale: ({ values, value, log, clip, level }) => {
+      const scale = page.scaleFor(values.map(Number), value, log, clip, [], level);
       return { range: scale.range, levels: scale.levels(), ...scale.ticks() };
     },
     number: ({ value }) => page.significant(Number(value)),
@@ -179,6 +185,14 @@ def without_error() -> PlaneRecord:
     return PlaneRecord(**{**vars(plane), "splits": grids})
 
 
+def shaped(height: float) -> PlaneRecord:
+    """A plane whose vertical axis is shorter or longer."""
+    plane = cases.plane("basins", 13, 11)
+    points = {name: (x, height * y) for name, (x, y) in plane.points.items()}
+    paths = {name: places * (1, height) for name, places in plane.paths.items()}
+    return PlaneRecord(**{**vars(plane), "y": height * plane.y, "points": points, "paths": paths})
+
+
 PLANES: dict[str, PlaneRecord] = {
     "regular": cases.plane("valley", 21, 21),
     "overflow": with_loss(overflowing),
@@ -193,6 +207,8 @@ PLANES: dict[str, PlaneRecord] = {
     "first tile": first_tiles(cases.plane("basins", 41, 31), 1),
     "some tiles": first_tiles(cases.plane("basins", 41, 31), 4),
     "some rows": cases.half_done(cases.plane("basins", 13, 11), np.arange(11)[:, None] < np.full(13, 4)),
+    "very flat": shaped(height=0.1),
+    "very tall": shaped(height=9.0),
     "fine": cases.plane("valley", 205, 7),
     "crowded": crowded(),
     "without error": without_error(),
@@ -202,15 +218,17 @@ PLANES: dict[str, PlaneRecord] = {
 @pytest.mark.parametrize("name", PLANES)
 def test_surfaces_are_the_same(page: Page, name: str) -> None:
     plane = PLANES[name]
-    landscape = Landscape("one", minima={key: cases.minimum(key) for key in ("sgd", "altsdp")}, planes={name: plane})
-    colours = colours_of(landscape.minima)
+    landscape = cases.landscape(9)
+    landscape.planes = {name: plane}
+    landscape.verdict = cases.VERDICT | {"test_error_verdict": {"tolerance": 0.01}}
+    colours, claim = colours_of(landscape.minima), claim_of(landscape)
     pairs: list[tuple[str, dict[str, Any], Any]] = []
     views = [("train", "loss", True, None), ("train", "loss", False, None), ("test", "loss", True, 0.5)]
     if name != "without error":
         views += [("test", "error", True, None), ("train", "error", True, 0.3)]
     for (split, value, log, clip), mode in zip(views, itertools.cycle(("light", "dark"))):
         options = {"plane": name, "split": split, "value": value, "log": log, "clip": clip, "mode": mode}
-        chosen: Any = {"log": log, "clip": clip, "theme": mode, "colours": colours, "title": ""}
+        chosen: Any = {"log": log, "clip": clip, "theme": mode, "colours": colours, "title": "", "claim": claim}
         for kind, draw in (("contour", figures.contour), ("surface3d", figures.surface3d)):
             pairs.append((kind, options, drawn_by_python(draw(plane, split, value, **chosen))))  # type: ignore[arg-type]
     check(page, landscape, pairs)
@@ -240,10 +258,10 @@ def test_profiles_and_the_figure_of_the_paper_are_the_same(page: Page, make: Cal
     for log, mode in ((False, "light"), (True, "dark")):
         figure = figures.profile(*paths, log=log, theme=mode, colours=colours)  # type: ignore[arg-type]
         pairs.append(("profile", {"log": log, "mode": mode}, drawn_by_python(figure)))
-    figure = figures.paper_figure(landscape, "valley")
-    panel = {"paper_bgcolor": "#ffffff"}  # the page's is for saving: it has a ground
-    figure.update_layout(panel)
-    pairs.append(("paper", {"plane": "valley", "mode": "light"}, drawn_by_python(figure)))
+    for plane in landscape.planes:
+        figure = figures.paper_figure(landscape, plane)
+        figure.update_layout(paper_bgcolor="#ffffff")  # the page's is for saving: it has a ground
+        pairs.append(("paper", {"plane": plane, "mode": "light"}, drawn_by_python(figure)))
     check(page, landscape, pairs)
 
 
@@ -292,9 +310,11 @@ def test_scales_and_numbers_follow_one_rule(page: Page) -> None:
         values[rng.random(len(values)) < 0.1] = rng.choice([0.0, np.inf, np.nan, size])
         log, clip = bool(index % 2), float(rng.choice([0.0, size])) or None
         value: Any = "error" if index % 5 == 0 else "loss"
-        scale = scale_for(values, value, log, clip)
+        level = Level(size, 0.1 * size, float(10.0 ** rng.normal(0, 2)) * size) if index % 3 == 0 else None
+        scale = scale_for(values, value, log, clip, (), level)
         expected = plain({"range": scale.range, "levels": scale.levels(), **scale.ticks()})
         options = {"values": [str(number) for number in values], "value": value, "log": log, "clip": clip}
+        options["level"] = level and {"peak": level.peak, "value": level.value}
         options["values"] = [text.replace("inf", "Infinity").replace("nan", "NaN") for text in options["values"]]  # type: ignore[attr-defined]
         pairs.append(("scale", options, expected))
     numbers = [0.0, 1000.0, 1.125, 999.5, 999999.0, 1e6, 1e-5, 9.999e-6, -0.00012345, 2.5e300, math.inf]

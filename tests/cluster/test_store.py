@@ -149,7 +149,7 @@ def test_an_upload_is_used_by_a_worker_on_another_host(hosts: Hosts, survived: s
 def test_what_is_deleted_leaves_no_object(hosts: Hosts, s3: S3, upload: str, adopted: str) -> None:
     assert everything(hosts, adopted)
     with s3.gate.shut():
-        hosts.call("delete", experiment=adopted)
+        hosts.call("delete", experiment=adopted, permanent=True)
         assert [key for key in s3.stored() if adopted in key], "the store was not there"
     hosts.until(lambda: not everything(hosts, adopted))
     hosts.call("remove_checkpoint", identifier=upload)

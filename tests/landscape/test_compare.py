@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from valleyscope.landscape import Landscape, compare, flatten, write_report
+from valleyscope.landscape import Landscape, compare, flatten, pair_matrix, pair_verdict, write_report
 
 X = torch.randn(200, 6, generator=torch.Generator().manual_seed(0))
 Y = (X @ torch.randn(6, 3, generator=torch.Generator().manual_seed(1))).argmax(1)
@@ -49,7 +49,7 @@ def test_two_networks_and_a_control_become_a_landscape_with_a_verdict(tmp_path: 
         batch_size=50,
     )
     assert result.verdict is not None
-    assert result.verdict["kind"] == "one basin"
+    assert result.verdict["kind"] == "level valley"
     assert result.verdict["control"]["line"]["barrier"] > 0.05
     assert set(result.planes) == {"valley", "basins"}
     assert set(result.lines) == {"early-late", "early-control", "late-control"}
@@ -63,7 +63,7 @@ def test_a_permuted_copy_is_the_same_function_in_another_basin() -> None:
     model = trained(0)
     result = compare(model, {"a": model.state_dict(), "b": permuted(model).state_dict()}, DATA, resolution=5, epochs=2)
     assert result.verdict is not None
-    assert result.verdict["kind"] != "one basin"
+    assert result.verdict["kind"] not in ("level valley", "one basin, sloping")
     a, b = result.minima["a"].final, result.minima["b"].final
     assert a["train_loss"] == pytest.approx(b["train_loss"], rel=1e-5)
 
@@ -112,9 +112,64 @@ def test_names_that_cannot_be_saved_are_refused_before_any_work() -> None:
         compare(model, {"a": model.state_dict(), "b": model.state_dict()}, {**DATA, "done": DATA["test"]})
 
 
-def test_one_network_or_four_are_refused() -> None:
+def test_one_network_or_no_training_data_are_refused() -> None:
     model = trained(0, steps=1)
     with pytest.raises(ValueError, match="1 networks"):
         compare(model, {"a": model.state_dict()}, DATA)
     with pytest.raises(ValueError, match="'train'"):
         compare(model, {"a": model.state_dict(), "b": model.state_dict()}, {"test": DATA["test"]})
+
+
+def test_networks_whose_lines_would_share_a_name_are_refused() -> None:
+    model = trained(0, steps=1)
+    with pytest.raises(ValueError, match="would have the name 'sgd-adam-sgd'; rename a network"):
+        compare(model, dict.fromkeys(("sgd-adam", "sgd", "adam-sgd"), model.state_dict()), DATA)
+    with pytest.raises(ValueError, match=r"'valley\.bend', which ends like that of a curve's bend"):
+        compare(model, dict.fromkeys(("a", "valley.bend"), model.state_dict()), DATA)
+
+
+def test_of_five_networks_any_two_can_be_judged_from_the_saved_file(tmp_path: Path) -> None:
+    model = trained(0)
+    minima = {
+        "far": flatten(permuted(model)),
+        "a": flatten(model),
+        "b": flatten(trained(0, steps=450)),
+        "c": flatten(trained(0, steps=500)),
+        "other": flatten(trained(1)),
+    }
+    result = compare(model, minima, DATA, resolution=5, epochs=1, between=("b", "a"), control="other")
+    assert result.verdict is not None
+    assert (result.verdict["between"], result.verdict["control"]["name"]) == (["b", "a"], "other")
+    assert len(result.lines) == 10
+    assert {name: (path.start, path.end) for name, path in result.curves.items()} == {
+        "valley": ("b", "a"),
+        "contrast": ("b", "other"),
+    }
+    assert result.planes["basins"].defining == ("b", "a", "other")
+    result.save(tmp_path / "landscape.h5")
+    again = Landscape.open(tmp_path / "landscape.h5")
+    matrix = pair_matrix(again)
+    assert matrix.minima == tuple(minima)
+    pairs = {(first, second): line for first, second, line in matrix}
+    near, apart = pairs["a", "c"], pairs["far", "a"]
+    assert near is not None
+    assert apart is not None
+    assert near.surely_within(0.05)
+    assert apart.surely_above(0.05)
+    assert pair_verdict(again, "a", "c")["kind"] == "level valley"
+    found = pair_verdict(again, "a", "far")
+    assert found["kind"] == "separate"
+    assert (found["line"]["low"], found["line"]["high"]) == (apart.low, apart.high)
+    alone = compare(model, {"a": minima["a"], "far": minima["far"]}, DATA, resolution=5, epochs=1)
+    assert alone.verdict is not None
+    for key in ("barrier", "low", "high"):
+        assert found["line"][key] == pytest.approx(alone.verdict["line"][key], abs=1e-6)
+
+
+def test_a_question_about_networks_that_are_not_there_is_refused() -> None:
+    model = trained(0, steps=1)
+    minima = dict.fromkeys("abc", model.state_dict())
+    with pytest.raises(ValueError, match="between names 'x', which is not in minima; use one of a, b, c"):
+        compare(model, minima, DATA, between=("a", "x"))
+    with pytest.raises(ValueError, match="must be different networks"):
+        compare(model, minima, DATA, between=("a", "b"), control="a")

@@ -23,7 +23,6 @@ log = logging.getLogger(__name__)
 
 KEY_HEADER: Final = "X-API-Key"
 PROTECTED: Final = ("/api", "/metrics")
-UPLOADS: Final = "/api/checkpoints"
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _WINDOW_SECONDS = 60.0
@@ -168,14 +167,17 @@ class BodyLimit:
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
         self._limit = settings.max_body
-        # A multipart body is slightly longer than its file.
-        self._upload_limit = settings.max_upload + settings.max_body
+        # A multipart body is slightly longer than its files.
+        self._upload_limits = {
+            "/api/checkpoints": settings.max_upload + settings.max_body,
+            "/api/landscapes": settings.max_landscape + settings.max_body,
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        limit = self._upload_limit if scope["path"].rstrip("/") == UPLOADS else self._limit
+        limit = self._upload_limits.get(scope["path"].rstrip("/"), self._limit)
         problem = Problem(413, "too-large", f"the body is too large: at most {limit} bytes are allowed", limit=limit)
         announced = Headers(scope=scope).get("content-length", "0")
         if not announced.isdecimal() or int(announced) > limit:

@@ -13,20 +13,22 @@ from valleyscope.app.api.dependencies import AppState, State
 from valleyscope.app.api.openapi import LOCATION, links, problems
 from valleyscope.app.api.problems import Problem, field_problems, invalid_parameter
 from valleyscope.app.api.schemas import Checkpoint, Checkpoints, UploadQuery
-from valleyscope.app.api.upload_stream import bad_checkpoint, stream_upload
+from valleyscope.app.api.upload_stream import bad_upload, stream_upload
 from valleyscope.app.storage.safetensors_check import UPLOAD_FOLDER, BadUpload, StreamedSafetensors
 
 router = APIRouter(tags=["checkpoints"])
 
 CheckpointId = Annotated[str, Path(max_length=64, description="id of the upload", examples=["019a8c3f2be5d0c1"])]
 _PARALLEL_UPLOADS = asyncio.Semaphore(4)
+_FIELDS = ("model", "dataset", "name")
+_BAD = "bad-checkpoint"
 
 _FORM_SCHEMA = {
     "type": "object",
     "required": ["file"],
     "properties": {
         "file": {"type": "string", "format": "binary", "description": "the safetensors file"},
-        **{name: {"type": "string", "description": "as in the query"} for name in ("model", "dataset", "name")},
+        **{name: {"type": "string", "description": "as in the query"} for name in _FIELDS},
     },
 }
 
@@ -72,7 +74,7 @@ async def upload(
             raise Problem(429, "too-many-uploads", f"there are {len(stored)} checkpoints already: delete some first")
         upload_file = StreamedSafetensors(app_state.settings.home / UPLOAD_FOLDER, app_state.settings.max_upload)
         try:
-            fields = await stream_upload(request, upload_file)
+            fields = await stream_upload(request, upload_file, fields=_FIELDS, code=_BAD)
             given = {"model": model, "dataset": dataset, "name": name} | fields
             row = await run_in_threadpool(_add_checkpoint, app_state, upload_file, given)
         finally:
@@ -106,7 +108,7 @@ def _add_checkpoint(app_state: AppState, upload_file: StreamedSafetensors, given
     try:
         upload_file.finish(model_info)
     except BadUpload as error:
-        raise bad_checkpoint(error) from error
+        raise bad_upload(error, _BAD) from error
     return app_state.service.checkpoint_table.add(
         upload_file.path,
         name=description.name,

@@ -1,4 +1,4 @@
-"""/api/experiments: submit, list, read, cancel, retry and delete; /api/estimate: the cost before submitting."""
+"""/api/experiments: submit, list, read, describe, cancel, retry, delete, restore; /api/estimate: the cost of a spec."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from fastapi import APIRouter, Header, Query, Response
 from valleyscope.app.api.dependencies import AppState, ExperimentId, JsonBody, State
 from valleyscope.app.api.openapi import LOCATION, links, problems
 from valleyscope.app.api.problems import Problem, field_problems, invalid_parameter
-from valleyscope.app.api.schemas import Cost, Experiment, ExperimentPage
+from valleyscope.app.api.schemas import Cost, Description, Experiment, ExperimentPage
 from valleyscope.app.api.serializers import detail, summary
 from valleyscope.app.api.submissions import Submitted, check_limits, spec_of
+from valleyscope.app.storage.experiment_list import NEWEST_FIRST, SORT_PATTERN
 from valleyscope.app.storage.experiment_table import ACTIVE, BadCursor, ExperimentState, KeyReused
 
 router = APIRouter(tags=["experiments"])
 
-_NEXT = (
-    *("read", "cancel", "retry", "delete", "events", "contents", "minima", "surface", "profile", "verdict"),
-    *("figure", "list_files", "download"),
-)
+RESULTS = ("events", "contents", "minima", "surface", "profile", "verdict", "figure", "list_files", "download")
+_NEXT = ("read", "cancel", "retry", "delete", *RESULTS)
 
 IdempotencyKey = Annotated[
     str | None,
@@ -80,18 +79,36 @@ def list_experiments(
     status: Annotated[ExperimentState | None, Query(description="alias of `state`")] = None,
     search: Annotated[
         str | None,
-        Query(max_length=120, pattern=r"^[^\x00-\x1f]*$", description="in the name", examples=["digits"]),
+        Query(
+            max_length=120,
+            pattern=r"^[^\x00-\x1f]*$",
+            description="in the name, a tag or the note",
+            examples=["digits"],
+        ),
     ] = None,
-    cursor: Annotated[str | None, Query(max_length=100, description="`next` from the previous page")] = None,
+    tag: Annotated[
+        str | None, Query(max_length=40, pattern=r"^[^\x00-\x1f]*$", description="only those with it")
+    ] = None,
+    trash: Annotated[bool, Query(description="those in the trash instead")] = False,
+    sort: Annotated[
+        str, Query(pattern=SORT_PATTERN, description="a field; with - the largest first", examples=["-rise"])
+    ] = NEWEST_FIRST,
+    cursor: Annotated[str | None, Query(max_length=6000, description="`next` from the previous page")] = None,
     limit: Annotated[int, Query(ge=1, le=200, description="experiments per page")] = 50,
 ) -> Any:
-    """List experiments, newest first."""
+    """List experiments, by default newest first. Those without a value of the sort field come last."""
     if None not in (state, status) and state != status:
         message = f"is an alias of state, which is {state!r}: pass only one of them"
         raise invalid_parameter("query", "status", message, status)
     try:
         page = app_state.service.experiment_table.list(
-            state=state or status, search=search or None, after=cursor, limit=limit
+            state=state or status,
+            search=search or None,
+            tag=tag or None,
+            trash=trash,
+            sort=sort,
+            after=cursor,
+            limit=limit,
         )
     except BadCursor as error:
         raise invalid_parameter("query", "cursor", str(error), cursor) from error
@@ -99,7 +116,8 @@ def list_experiments(
     # As bytes: FastAPI would validate every row again.
     response = Response(found.model_dump_json(), media_type="application/json")
     if page.after is not None:
-        asked = {"state": state, "status": status, "search": search, "limit": limit, "cursor": page.after}
+        asked: dict[str, Any] = {"state": state, "status": status, "search": search, "tag": tag, "sort": sort}
+        asked |= {"trash": "true" if trash else None, "limit": limit, "cursor": page.after}
         query = urlencode({name: value for name, value in asked.items() if value is not None})
         response.headers["Link"] = f'</api/experiments?{query}>; rel="next"'
     return response
@@ -112,9 +130,25 @@ def read(id: ExperimentId, app_state: State) -> Any:
 
 
 @router.delete("/experiments/{id}", status_code=204, responses=problems(404, 409))
-def delete(id: ExperimentId, app_state: State) -> None:
-    """Delete an experiment and its files. Cancel it first if it is queued or running."""
-    app_state.service.delete(id)
+def delete(
+    id: ExperimentId,
+    app_state: State,
+    permanent: Annotated[bool, Query(description="delete it with its files at once, also from the trash")] = False,
+) -> None:
+    """Move an experiment to the trash; after a day it is deleted. Cancel it first if it is queued or running."""
+    app_state.service.delete(id, permanent=permanent)
+
+
+@router.patch("/experiments/{id}", response_model=Experiment, dependencies=[JsonBody], responses=problems(404, 415))
+def describe(id: ExperimentId, description: Description, app_state: State) -> Any:
+    """Change the name, the tags or the note of an experiment. Its spec and its files keep the name they have."""
+    return detail(app_state.service.describe(id, description.given()))
+
+
+@router.post("/experiments/{id}/restore", response_model=Experiment, responses=problems(404))
+def restore(id: ExperimentId, app_state: State) -> Any:
+    """Take an experiment out of the trash."""
+    return detail(app_state.service.restore(id))
 
 
 @router.post("/experiments/{id}/cancel", status_code=202, response_model=Experiment, responses=problems(404, 409))
@@ -136,4 +170,5 @@ def estimate(submission: Submitted, app_state: State) -> Any:
     """Estimate the cost of an experiment and the reach of its thresholds. Nothing is submitted."""
     spec = spec_of(submission)
     with field_problems(spec.to_json()):
-        return Cost.of(app_state.submission_limits.estimate(spec), app_state.settings.max_gpu_hours)
+        cost = app_state.submission_limits.estimate(spec)
+    return Cost.of(cost, app_state.settings.max_gpu_hours, app_state.service.devices())

@@ -13,6 +13,7 @@ from valleyscope.app.api.dependencies import ExperimentId, State
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
 from valleyscope.app.api.routes.results import PlaneName, Split, Value, find_grid, find_plane
 from valleyscope.app.storage.experiment_table import ExperimentRow
+from valleyscope.landscape.claim import claim_of
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import MinimumRecord, recorded
@@ -32,9 +33,9 @@ class FigureQuery:
     plane: PlaneName = None
     split: Split = "train"
     value: Value = "loss"
-    log: Annotated[bool | None, Query(description="logarithmic scale; the default depends on the kind")] = None
+    log: Annotated[bool | None, Query(description="logarithmic scale; by default that of training only")] = None
     clip: Annotated[
-        float | None, Query(gt=0, lt=1e300, description="end of the colour scale, in nats or as a share")
+        float | None, Query(ge=1e-30, lt=1e300, description="end of the colour scale, in nats or as a share")
     ] = None
     quantity: Annotated[Quantity, Query(description="for kind=training")] = "loss"
     theme: Annotated[Literal["light", "dark"], Query()] = "light"
@@ -82,7 +83,8 @@ def _draw(landscape: Landscape, row: ExperimentRow, query: FigureQuery) -> go.Fi
             if not recorded(find_grid(plane, query.split, query.value)):
                 raise not_available(f"plane {plane.name!r} is not computed", row)
             draw = figures.contour if query.kind == "contour" else figures.surface3d
-            return draw(plane, query.split, query.value, clip=query.clip, **log, **shared)
+            claim = claim_of(landscape)
+            return draw(plane, query.split, query.value, clip=query.clip, claim=claim, **log, **shared)
         case "paper":
             plane = find_plane(landscape, row, query.plane)
             if not plane.done.any():

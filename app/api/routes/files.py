@@ -110,7 +110,8 @@ async def download(
 
 def _names(row: ExperimentRow) -> list[str]:
     """The files that an experiment can have; clients can name no others."""
-    return [LANDSCAPE, REPORT, SURFACE, SPEC, VERDICT, *(f"{minimum}.safetensors" for minimum in row.spec["minima"])]
+    weights = () if row.imported is not None else (f"{minimum}.safetensors" for minimum in row.spec["minima"])
+    return [LANDSCAPE, REPORT, SURFACE, SPEC, VERDICT, *weights]
 
 
 def _surface(app_state: AppState, row: ExperimentRow) -> Response:

@@ -108,7 +108,7 @@ def profile(id: ExperimentId, request: Request, app_state: State) -> Response:
 
 @router.get("/experiments/{id}/verdict", response_model=Verdict, responses={**NOT_MODIFIED, **problems(404)})
 def verdict(id: ExperimentId, request: Request, app_state: State) -> Response:
-    """Read the verdict: one basin, joined by a curve only, separate, or undecided."""
+    """Read the verdict: level valley; one basin, sloping; joined by a curve only; separate; or undecided."""
     row = app_state.service.experiment_table.get(id)
 
     def make(landscape: Landscape) -> bytes:

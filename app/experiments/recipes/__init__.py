@@ -11,10 +11,11 @@ from typing import Any
 import yaml
 
 from valleyscope.app.experiments.spec import BadSpec, Spec, parse_spec
+from valleyscope.training.settings import STRENGTHS
 
 DEMO = "digits"
 # Fields that exclude each other: an override of one removes the recipe's others.
-_ALTERNATIVES = (("c", "target"), ("through", "around", "trajectory"))
+_ALTERNATIVES = (STRENGTHS, ("through", "around", "trajectory"))
 
 
 def recipe_names() -> list[str]:

@@ -37,7 +37,7 @@ def test_a_recipe_takes_overrides_under_their_name_or_beside_it(bare: Server, bo
     assert spec.seed == 7
     assert spec.all_planes["valley"].resolution == 21
     assert spec.all_planes["basins"].resolution == 41
-    assert spec.minimum("altsdp").c == 1.68e-4
+    assert spec.minimum("altsdp").sparsity == 0.6
 
 
 def test_an_override_of_another_model_leaves_none_of_the_old_options(bare: Server) -> None:
@@ -50,6 +50,21 @@ def test_an_override_of_another_model_leaves_none_of_the_old_options(bare: Serve
     row = bare.client.post("/api/experiments", json={"recipe": "digits", "overrides": overrides}).json()
     assert row["spec"]["model"] == {"name": "mlp", "hidden": [300, 100]}
     assert row["minima"] == ["sgd", "altsdp"]
+
+
+def test_a_network_is_accepted_as_a_plain_name_and_a_spec_is_shown_with_its_defaults(bare: Server) -> None:
+    row = bare.client.post("/api/experiments", json=TINY | {"model": "mlp"}).json()
+    assert row["spec"]["model"] == {"name": "mlp"}
+    assert row["resolved"] == Spec.model_validate(TINY | {"model": {"name": "mlp"}}).resolved()
+    assert row["active_seconds"] is None
+    wrong = bare.client.post("/api/experiments", json=TINY | {"model": ["cnn"]}).json()
+    assert (wrong["errors"][0]["path"], wrong["errors"][0]["value"]) == ("model", ["cnn"])
+    assert "use a name such as 'cnn'" in wrong["errors"][0]["message"]
+
+
+def test_an_estimate_is_for_the_workers_of_this_service(bare: Server) -> None:
+    found = bare.client.post("/api/estimate", json={"recipe": "digits"}).json()["service"]
+    assert found == {"workers": 0, "devices": {}, "hours": None}
 
 
 def test_the_same_key_and_spec_give_the_same_experiment(bare: Server) -> None:
@@ -133,7 +148,14 @@ def test_a_life_from_queue_to_deletion(bare: Server) -> None:
     bare.directory(id).mkdir(exist_ok=True)
     (bare.directory(id) / "sgd.safetensors").write_bytes(b"weights")
     assert bare.client.delete(path).status_code == 204
+    assert bare.client.get(path).json()["code"] == "unknown"
+    assert bare.client.delete(path).status_code == 404
+    assert bare.client.post(f"{path}/restore").json()["state"] == "cancelled"
+    assert (bare.directory(id) / "sgd.safetensors").read_bytes() == b"weights"
+    assert bare.client.delete(path).status_code == 204
+    assert bare.client.delete(path, params={"permanent": True}).status_code == 204
     assert not bare.directory(id).exists()
+    assert bare.client.post(f"{path}/restore").json()["code"] == "unknown"
     assert bare.client.get(path).json()["code"] == "unknown"
 
 
@@ -274,7 +296,7 @@ def test_wrong_paths_and_methods_are_problems(bare: Server, method: str, path: s
     ("path", "allowed"),
     [
         ("/api/experiments", "GET, HEAD, POST"),
-        ("/api/experiments/0000000000000000", "DELETE, GET, HEAD"),
+        ("/api/experiments/0000000000000000", "DELETE, GET, HEAD, PATCH"),
         ("/api/experiments/0000000000000000/retry", "POST"),
         ("/api/checkpoints", "GET, HEAD, POST"),
         ("/healthz", "GET, HEAD"),
@@ -337,7 +359,8 @@ def test_what_costs_too_much_must_be_forced(bare: Server) -> None:
 
 
 def test_an_estimate_names_cost_and_reach(bare: Server) -> None:
-    found = bare.client.post("/api/estimate", json={"recipe": "digits"}).json()
+    target = {"minima": {"altsdp": {"target": 1.6}}}
+    found = bare.client.post("/api/estimate", json={"recipe": "digits", "overrides": target}).json()
     assert found["allowed"]
     assert found["parameters"] == 22_602
     assert found["gpu_hours"] == pytest.approx(sum(stage["gpu_hours"] for stage in found["stages"].values()))
@@ -345,6 +368,8 @@ def test_an_estimate_names_cost_and_reach(bare: Server) -> None:
     assert reach["reach"] == pytest.approx(1.6, rel=0.05)
     assert reach["prunes"]
     assert reach["smallest_norm"] < reach["median_norm"] < reach["reach"]
+    chosen_on_the_way = bare.client.post("/api/estimate", json={"recipe": "digits"}).json()
+    assert chosen_on_the_way["minima"] == {}
 
 
 def test_a_full_queue_says_when_to_come_back(tmp_path: Path) -> None:

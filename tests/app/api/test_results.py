@@ -218,7 +218,7 @@ def test_other_words_than_those_offered_are_refused(results: httpx.Client) -> No
     for path in ("surface?plane=nowhere", "figure?kind=contour&plane=nowhere"):
         response = results.get(path)
         assert response.status_code == 404
-        assert "valley, basins" in response.json()["detail"]
+        assert "basins, valley" in response.json()["detail"]
 
 
 def test_planes_of_a_spec_that_is_refused_today_are_still_found() -> None:

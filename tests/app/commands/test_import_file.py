@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import sys
 from pathlib import Path
 
 import h5py
@@ -11,8 +10,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from tests.landscape.importers.other_tools import GaripovPlane
 from valleyscope.app.cli import EXIT_BAD_INPUT, main
 from valleyscope.app.commands import import_file
+from valleyscope.app.experiments import landscape_import
 from valleyscope.landscape import Landscape
 from valleyscope.landscape.importers import NotImportable
 
@@ -52,15 +53,22 @@ def test_a_file_that_hangs_its_reader_is_given_up(tmp_path: Path) -> None:
     content[content.index(b"GCOL") + 24] = 0xFF  # the size of an object in the heap of texts, which sends it in circles
     file.write_bytes(content)
     with pytest.raises(NotImportable, match=r"surface\.h5: (could not be read within|.*cannot be read)"):
-        import_file.import_landscape(file, None, Console(), timeout=6.0)
+        import_file.import_landscape([file], None, Console(), timeout=6.0)
     assert not (tmp_path / "surface-valley").exists()
 
 
-def _dies(*_: object) -> None:
-    os.kill(os.getpid(), signal.SIGSEGV)
-
-
 def test_a_file_that_ends_its_reader_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_file, "_import", _dies)
+    dies = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
+    monkeypatch.setattr(landscape_import, "_COMMAND", (sys.executable, "-c", dies))
     with pytest.raises(NotImportable, match=r"surface\.h5: is damaged; reading it fails \(SIGSEGV\)"):
-        import_file.import_landscape(surface(tmp_path / "surface.h5"), None, Console())
+        import_file.import_landscape([surface(tmp_path / "surface.h5")], None, Console())
+
+
+def test_several_files_become_several_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    theirs = GaripovPlane()
+    files = [theirs.save(tmp_path), theirs.save_curve(tmp_path), surface(tmp_path / "surface.h5")]
+    assert main(["import", *map(str, files), "--out", str(tmp_path / "out")]) == 0
+    assert len(capsys.readouterr().out.split()) == 4
+    one = Landscape.open(tmp_path / "out" / "1-plane" / "landscape.h5")
+    assert (list(one.planes), list(one.curves)) == (["connection"], ["connection"])
+    assert (tmp_path / "out" / "2-surface" / "report.html").is_file()

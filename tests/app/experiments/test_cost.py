@@ -158,3 +158,25 @@ def test_an_expensive_spec_is_refused_unless_forced() -> None:
         submission_limits.check(spec)
     assert submission_limits.check(spec, force=True).gpu_hours > 1
     assert submission_limits.check(load_recipe("digits")).gpu_hours < 0.1
+
+
+def test_the_time_on_workers_is_bounded_by_their_number_and_by_the_longest_network() -> None:
+    cost = estimate(load_recipe("digits"))
+    alone = cost.wall_hours([CORE])
+    assert alone == pytest.approx(cost.core_hours)
+    assert cost.wall_hours([GPU]) == pytest.approx(cost.gpu_hours)
+    assert cost.wall_hours([]) is None
+    longest = max(CORE.hours(piece) for piece in cost.pieces["minima"])
+    for count in (2, 3, 100):
+        wall = cost.wall_hours([CORE] * count)
+        assert wall is not None
+        assert alone is not None
+        assert max(alone / count, longest) <= wall < alone
+
+
+def test_a_slow_worker_beside_a_fast_one_does_not_make_it_slower() -> None:
+    cost = estimate(load_recipe("vgg16bn-cifar10"))
+    fast, mixed = cost.wall_hours([GPU]), cost.wall_hours([CORE, GPU])
+    assert fast is not None
+    assert mixed is not None
+    assert mixed <= fast

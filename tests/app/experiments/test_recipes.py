@@ -58,7 +58,10 @@ def test_a_recipe_can_be_estimated_and_compares_sgd_with_altsdp(name: str) -> No
     assert spec.minimum("altsdp").optimizer == "altsdp"
     cost = estimate(spec)
     assert 0 < cost.gpu_hours < cost.core_hours
-    assert cost.minima["altsdp"].reach == pytest.approx(reach(name), rel=1e-9)
+    if name == "digits":  # gives the share to prune, so c is chosen on the way
+        assert cost.minima == {}
+    else:
+        assert cost.minima["altsdp"].reach == pytest.approx(reach(name), rel=1e-9)
     assert json.loads(json.dumps(spec.to_json()))
 
 

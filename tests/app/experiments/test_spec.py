@@ -56,6 +56,47 @@ def test_minima_alone_get_curves_and_planes_that_compare_them() -> None:
     assert spec.lines == [("sgd", "altsdp"), ("sgd", "control"), ("altsdp", "control")]
 
 
+def test_default_curves_and_planes_follow_the_judged_pair_and_its_control() -> None:
+    minima = {"sgd": {}, "altsdp": {}, "other": {}, "far": {}}
+    spec = parse_spec({"minima": minima, "verdict": {"control": "far"}})
+    assert (spec.between, spec.control) == (("sgd", "altsdp"), "far")
+    assert [(curve.start, curve.end) for curve in spec.all_curves.values()] == [("sgd", "altsdp"), ("sgd", "far")]
+    assert spec.all_planes["basins"].through == ("sgd", "altsdp", "far")
+    spec = parse_spec({"minima": minima, "verdict": {"between": ["other", "far"]}})
+    assert [(curve.start, curve.end) for curve in spec.all_curves.values()] == [("other", "far"), ("other", "sgd")]
+    assert [plane.through for plane in spec.all_planes.values()] == [
+        ("other", "far", "valley.bend"),
+        ("other", "far", "sgd"),
+    ]
+
+
+def test_a_control_is_not_one_of_the_judged_pair_by_default() -> None:
+    spec = parse_spec({"minima": {"a": {}, "b": {}, "c": {}}, "verdict": {"control": "b"}})
+    assert (spec.between, spec.control) == (("a", "c"), "b")
+    assert spec.all_planes["basins"].through == ("a", "c", "b")
+
+
+def test_a_network_may_be_a_plain_name() -> None:
+    spec = parse_spec(TWO | {"model": "lenet"})
+    assert spec == parse_spec(TWO | {"model": {"name": "lenet"}})
+    assert spec.to_json()["model"] == {"name": "lenet"}
+
+
+def test_a_resolved_spec_says_the_same_whether_defaults_are_given_or_not() -> None:
+    given = {
+        "model": {"name": "cnn", "channels": [16, 32]},
+        "training": {"lr": 0.1},
+        "curves": {"valley": {"from": "sgd", "to": "altsdp", "epochs": 30}},
+        "verdict": {"between": ["sgd", "altsdp"]},
+    }
+    resolved = parse_spec(TWO | given).resolved()
+    assert resolved == parse_spec(TWO).resolved()
+    assert resolved["minima"]["altsdp"]["c"] == 1e-4
+    assert resolved["planes"]["valley"]["through"] == ["sgd", "altsdp", "valley.bend"]
+    assert resolved["verdict"]["between"] == ["sgd", "altsdp"]
+    assert parse_spec(TWO | {"seed": 3}).resolved()["minima"]["sgd"]["seed"] == 3
+
+
 def test_one_minimum_alone_gets_a_plane_around_it_and_no_verdict() -> None:
     spec = parse_spec({"minima": {"only": {}}})
     assert spec.all_planes["around"].around == "only"
@@ -106,6 +147,8 @@ def test_empty_curves_and_planes_mean_none() -> None:
         (TWO | {"planes": {"p": {"trajectory": "x"}}}, ["planes.p.trajectory", "'x'", "altsdp"]),
         ({"minima": {"a": {"epochs": 2}}, "planes": {"p": {"trajectory": "a"}}}, ["planes.p.trajectory", "have 2 of"]),
         (TWO | {"training": {"snapshots": 100}, "planes": {"p": {"trajectory": "sgd"}}}, ["p.trajectory", "have 2 of"]),
+        (TWO | {"model": 5}, ["model", "5", "use a name such as 'cnn'"]),
+        (TWO | {"model": "cnm"}, ["model.name", "'cnm'", "lenet"]),
         (TWO | {"verdict": {"control": "nobody"}}, ["verdict", "nobody"]),
         (TWO | {"verdict": {"tolerance": 0}}, ["verdict.tolerance", "0"]),
     ],

@@ -129,7 +129,7 @@ def test_cancel_takes_effect_within_seconds_and_retry_goes_on(cluster: Cluster, 
 def test_delete_leaves_neither_file_nor_row(cluster: Cluster) -> None:
     experiment = cluster.submit(TINY)
     cluster.wait(experiment, "done")
-    cluster.call("delete", experiment=experiment)
+    cluster.call("delete", experiment=experiment, permanent=True)
     assert not [path for path in cluster.home.rglob("*") if experiment in str(path)]
     with cluster.database.read() as connection:
         for table, column in (

@@ -29,7 +29,7 @@ from valleyscope.app.storage.event_table import (
     read_events,
     warnings_of,
 )
-from valleyscope.app.storage.experiment_table import BadCursor, ExperimentTable, KeyReused, Unknown
+from valleyscope.app.storage.experiment_table import BadCursor, ExperimentTable, KeyReused, Unknown, mark_running
 from valleyscope.app.storage.ids import is_id, new_id
 from valleyscope.app.storage.migrations import NewerDatabase, migrate, steps
 from valleyscope.app.storage.tables import events, experiments, metadata
@@ -347,3 +347,64 @@ def test_waiting_for_the_exclusive_lock_does_not_block_index_creation() -> None:
     waiting.join()
     first.close()
     second.close()
+
+
+def test_the_time_before_a_retry_does_not_count_as_active(database: Database) -> None:
+    table, experiment = ExperimentTable(database), add(database)
+    assert table.get(experiment).active_seconds is None
+    for _ in range(2):
+        with database.write() as connection:
+            mark_running(connection, experiment, "minima")
+            table.end(connection, experiment, "cancelled")
+            table.start_next_run(connection, experiment)
+    with database.write() as connection:
+        kept = connection.execute(
+            sa.select(events.c.id).where(events.c.kind == "state").order_by(events.c.id)
+        ).scalars()
+        # queued, running, cancelled, queued, running, cancelled, queued
+        for id, at in zip(kept, (0, 10, 15, 1000, 1010, 1012, 5000), strict=True):
+            connection.execute(events.update().where(events.c.id == id).values(at=float(at)))
+    assert table.get(experiment).active_seconds == 7.0
+    assert table.list().items[0].active_seconds == 7.0
+
+
+@pytest.mark.parametrize("sort", ["rise", "-rise", "accuracy", "-state", "verdict_kind", "-dataset", "-active_seconds"])
+def test_every_order_shows_every_experiment_once(database: Database, sort: str) -> None:
+    values = [0.3, None, 0.1, 0.3, None, -1e-9, 0.2]
+    kinds = ["separate", None, "level valley", "undecided", None, "one basin, sloping", "separate"]
+    added = [add(database) for _ in values]
+    with database.write() as connection:
+        for id, value, kind in zip(added, values, kinds, strict=True):
+            finished = None if value is None else 100.0 + value
+            columns = {"rise": value, "accuracy": value, "verdict_kind": kind, "started": 100.0, "finished": finished}
+            connection.execute(experiments.update().where(experiments.c.id == id).values(columns))
+    table = ExperimentTable(database)
+    seen: list[str] = []
+    after = None
+    while True:
+        page = table.list(sort=sort, after=after, limit=2)
+        seen += [row.id for row in page.items]
+        after = page.after
+        if after is None:
+            break
+    assert sorted(seen) == added
+    if sort in ("rise", "-rise"):
+        found = [values[added.index(id)] for id in seen]
+        known = [value for value in found if value is not None]
+        assert known == sorted(known, reverse=sort.startswith("-"))
+        assert found[len(known) :] == [None, None], "those without a value come last"
+
+
+def test_the_trash_is_emptied_by_age(database: Database) -> None:
+    old, young = add(database), add(database)
+    table = ExperimentTable(database)
+    with database.write() as connection:
+        for id in (old, young):
+            table.move_to_trash(connection, id)
+        connection.execute(experiments.update().where(experiments.c.id == old).values(trashed=time.time() - 100))
+        table.empty_trash(connection, seconds=50)
+    assert [row.id for row in table.list(trash=True).items] == [young]
+    with database.write() as connection:
+        with pytest.raises(Unknown, match="in the trash"):
+            table.restore(connection, old)
+        assert table.restore(connection, young).id == young

@@ -100,12 +100,19 @@ def test_a_database_of_an_earlier_version_is_upgraded(script: Path, tmp_path: Pa
     home.mkdir()
     cluster = Cluster(home, load(script, home))
     try:
-        names = {row.name: row.id for row in cluster.experiment_table.list().items}
+        with cluster.database.read() as connection:
+            found = connection.execute(sa.text("SELECT name, id FROM valley_experiments")).all()
+        names = {str(row.name): str(row.id) for row in found}
         assert names.keys() - {"done"} == {"cancelled", "waiting"}
         link_home(cluster)
         cluster.start(workers=1)
         assert cluster.wait(names["waiting"], "done").verdict_kind
         assert cluster.get(names["cancelled"]).state == "cancelled"
+        by_network = cluster.experiment_table.list(sort="model").items
+        assert {row.id for row in by_network} == set(names.values())
+        with cluster.database.read() as connection:
+            networks = connection.execute(sa.text("SELECT model FROM valley_experiments")).scalars()
+            assert set(networks) == {"mlp hidden=[8]"}
         if "done" in names:
             with cluster.database.read() as connection:
                 [contribution] = contributions_of(connection, names["done"])

@@ -117,7 +117,7 @@ def test_verdict_reads_a_profile() -> None:
     vector_to_parameters(start.clone(), model.parameters())
     learnt = {split: (x, model(x).argmax(1)) for split, (x, _) in data().items()}
     found = verdict(along(model, path, learnt, points=5, samples=True))
-    assert found.kind is VerdictKind.ONE_BASIN
+    assert found.kind is VerdictKind.LEVEL_VALLEY
     assert found.line.high is not None
     assert set(found.test_error) == {"line"}
 

@@ -15,16 +15,20 @@ from hypothesis import strategies as st
 
 from tests.landscape import cases
 from valleyscope.landscape import figures
+from valleyscope.landscape.claim import claim_of, computed_planes
 from valleyscope.landscape.colours import FURTHER, NAMED, colours_of
 from valleyscope.landscape.figures.labels import _FRAME, _box, _overlap, labels_of
 from valleyscope.landscape.figures.sampling import coarse_lattice, sample
-from valleyscope.landscape.figures.scale import Scale, scale_for
+from valleyscope.landscape.figures.scale import Scale, scale_for, significant
+from valleyscope.landscape.figures.tolerance_contour import level_lines
 from valleyscope.landscape.geometry.tiles import tiles
 from valleyscope.landscape.plot_style import STATIC, STYLE
+from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Grid, PlaneRecord
 
 LANDSCAPE = cases.landscape(21)
 BASINS, VALLEY = LANDSCAPE.planes["basins"], LANDSCAPE.planes["valley"]
+CLAIM = claim_of(LANDSCAPE)
 MINIMA = list(LANDSCAPE.minima.values())
 
 
@@ -36,6 +40,8 @@ def every_figure(theme: Any = "light") -> dict[str, Any]:
         "contour": figures.contour(BASINS, theme=theme),
         "error": figures.contour(VALLEY, "test", "error", theme=theme),
         "linear": figures.contour(BASINS, log=False, clip=0.5, theme=theme),
+        "claim": figures.contour(BASINS, claim=CLAIM, theme=theme),
+        "claim 3d": figures.surface3d(VALLEY, claim=CLAIM, theme=theme),
         "partial": figures.contour(partial, theme=theme),
         "surface3d": figures.surface3d(BASINS, theme=theme),
         "partial 3d": figures.surface3d(partial, theme=theme),
@@ -73,14 +79,14 @@ def test_traces_do_not_depend_on_the_theme() -> None:
 
 
 def test_surface_travels_as_binary_and_encodes_log10_of_the_loss() -> None:
-    trace = json.loads(figures.contour(BASINS, clip=10.0).to_json())["data"][0]
+    trace = json.loads(figures.contour(BASINS, log=True, clip=10.0).to_json())["data"][0]
     encoded = array(trace["z"])
     np.testing.assert_allclose(10.0**encoded, np.maximum(BASINS.splits["train"].loss, 0.001), rtol=1e-5)
     assert encoded.shape == (len(BASINS.y), len(BASINS.x))
 
 
 def test_colour_bar_has_real_values_at_its_ticks() -> None:
-    bar = figures.contour(BASINS).data[0].colorbar
+    bar = figures.contour(BASINS, log=True).data[0].colorbar
     for place, label in zip(bar.tickvals, bar.ticktext, strict=True):
         assert 10**place == pytest.approx(float(label.removeprefix("≥ ")), rel=0.02)
     percent = figures.contour(BASINS, "test", "error").data[0].colorbar
@@ -127,8 +133,9 @@ def test_default_clip_shows_the_ridge_between_the_basins() -> None:
     loss = BASINS.splits["train"].loss.copy()
     loss[:, -2:] = 1e9
     steep = PlaneRecord(**{**vars(BASINS), "splits": {"train": Grid(loss, BASINS.splits["train"].error)}})
-    shown = 10 ** figures.contour(steep).data[0].zmax
-    assert 0.9 * ridge <= shown < 10
+    assert 0.9 * ridge <= 10 ** figures.contour(steep, log=True).data[0].zmax < 10
+    assert figures.contour(steep, claim=CLAIM).data[0].zmax == pytest.approx(1.1 * ridge, rel=0.05)
+    assert ridge <= figures.contour(steep).data[0].zmax < 10
 
 
 def test_overflow_is_drawn_as_the_highest_colour() -> None:
@@ -144,7 +151,8 @@ def test_both_axes_have_the_same_unit_and_say_which() -> None:
     layout = figures.contour(BASINS).layout
     assert (layout.yaxis.scaleanchor, layout.yaxis.scaleratio) == ("x", 1)
     assert layout.xaxis.constrain == layout.yaxis.constrain == "domain"
-    assert layout.xaxis.title.text == layout.yaxis.title.text == "distance in weight space"
+    assert layout.xaxis.title.text == "towards altsdp, distance in weight space"
+    assert layout.yaxis.title.text == "towards control<br>distance in weight space"
     ratio = figures.surface3d(BASINS).layout.scene.aspectratio
     assert ratio.x / ratio.y == pytest.approx(np.ptp(BASINS.x) / np.ptp(BASINS.y))
 
@@ -177,7 +185,7 @@ def test_labels_of_points_off_the_plane_never_cover_those_on_it() -> None:
     x = y = np.linspace(0, 10, 5)
     crowd = {name: (5 + 0.05 * number, 5.0) for number, name in enumerate(["four", "five", "a-long-name-of-a-minimum"])}
     points = crowd | {"sgd": (4.5, 5.0), "altsdp": (5.5, 5.0), "far": (1.0, 9.0)}
-    off = dict.fromkeys([*crowd, "far"], 3.0)
+    off = dict.fromkeys([*crowd, "far"], 0.9)
     plane = PlaneRecord("p", "through", x, y, np.ones((5, 5), bool), {}, points=points, distances=off)
     labels = labels_of(plane)
     assert {"sgd", "altsdp", "far"} <= labels.keys()
@@ -188,11 +196,95 @@ def test_labels_of_points_off_the_plane_never_cover_those_on_it() -> None:
 
 
 def test_points_off_the_plane_are_hollow_and_say_how_far() -> None:
-    traces = {trace.name: trace for trace in figures.contour(VALLEY).data}
+    near = PlaneRecord(**{**vars(VALLEY), "points": VALLEY.points | {"control": (8, 1)}, "distances": {"control": 1.5}})
+    traces = {trace.name: trace for trace in figures.contour(near).data}
     assert traces["sgd"].marker.color == NAMED["sgd"]
     assert traces["control"].marker.line.color == NAMED["control"]
     assert traces["control"].marker.color != NAMED["control"]
-    assert "14.4 off the plane" in traces["control"].hovertemplate
+    assert "1.5 off the plane" in traces["control"].hovertemplate
+
+
+def test_a_minimum_far_off_the_plane_is_named_at_the_edge_and_not_drawn() -> None:
+    for figure in (figures.contour(VALLEY), figures.surface3d(VALLEY)):
+        assert "control" not in {trace.name for trace in figure.data}
+        assert [note.text for note in figure.layout.annotations if note.yref == "paper"] == [
+            "control: 14.4 off this plane"
+        ]
+
+
+@pytest.mark.parametrize(
+    ("height", "ratio", "note"),
+    [(0.1, 4, "vertical axis stretched 4×"), (9.0, 1 / 7, "horizontal axis stretched 7×"), (1.0, 1, "")],  # noqa: RUF001
+)
+def test_very_flat_and_very_tall_planes_are_stretched_and_say_so(height: float, ratio: float, note: str) -> None:
+    plane = PlaneRecord(**{**vars(BASINS), "y": height * BASINS.y, "points": {}, "paths": {}, "distances": {}})
+    figure = figures.contour(plane)
+    assert figure.layout.yaxis.scaleratio == pytest.approx(ratio)
+    assert [text.text for text in figure.layout.annotations] == ([note] if note else [])
+    sides = figures.surface3d(plane).layout.scene.aspectratio
+    assert sides.y / sides.x == pytest.approx(ratio * np.ptp(plane.y) / np.ptp(plane.x))
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_the_tolerance_contour_is_where_the_loss_is_the_higher_end_plus_the_tolerance(log: bool) -> None:
+    ends = LANDSCAPE.lines["sgd-altsdp"].splits["train"].loss[[0, -1]]
+    wanted = max(ends) + cases.VERDICT["tolerance"]
+    figure = figures.contour(BASINS, log=log, claim=CLAIM)
+    drawn = [trace for trace in figure.data if trace.name == "tolerance"]
+    assert len(drawn) == 2, "a line and its halo"
+    places = np.array([drawn[0].x, drawn[0].y]).T
+    values = sample(BASINS.x, BASINS.y, BASINS.splits["train"].loss, places[np.isfinite(places[:, 0])])
+    np.testing.assert_allclose(values, wanted, rtol=1e-6)
+    assert f"tolerance: loss ≤ {significant(wanted)}" in [text.text for text in figure.layout.annotations]
+    relief = figures.surface3d(BASINS, log=log, claim=CLAIM)
+    assert f"tolerance: loss ≤ {significant(wanted)}" in [text.text for text in relief.layout.scene.annotations]
+
+
+def test_there_is_no_tolerance_contour_without_a_verdict_on_the_quantity() -> None:
+    for figure in (figures.contour(BASINS), figures.contour(BASINS, "test", "error", claim=CLAIM)):
+        assert "tolerance" not in {trace.name for trace in figure.data}
+    judged = claim_of(
+        Landscape(**{**vars(LANDSCAPE), "verdict": cases.VERDICT | {"test_error_verdict": {"tolerance": 0.02}}})
+    )
+    end = LANDSCAPE.lines["sgd-altsdp"].splits["test"].error[-1]
+    texts = [text.text for text in figures.contour(BASINS, "test", "error", claim=judged).layout.annotations]
+    assert f"tolerance: error ≤ {significant(100 * (end + 0.02))} %" in texts
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=40, deadline=None)
+def test_level_lines_lie_on_the_level_and_part_high_from_low(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, y = np.cumsum(rng.uniform(0.5, 2, 6)), np.cumsum(rng.uniform(0.5, 2, 5))
+    values = rng.normal(size=(5, 6))
+    lines = level_lines(x, y, values, 0.1)
+    for line in lines:
+        np.testing.assert_allclose(sample(x, y, values, line), 0.1, atol=1e-9)
+    edges = (np.diff(values > 0.1, axis=0) != 0).sum() + (np.diff(values > 0.1, axis=1) != 0).sum()
+    closed = sum(bool((line[0] == line[-1]).all()) for line in lines)
+    assert sum(map(len, lines)) - closed == edges, "every edge between high and low is crossed once"
+
+
+def test_minima_are_marked_beside_the_colour_bar_at_their_values() -> None:
+    figure = figures.contour(BASINS, claim=CLAIM)
+    low, high = figure.data[0].zmin, figure.data[0].zmax
+    marks = {shape.fillcolor: shape.yanchor for shape in figure.layout.shapes}
+    for name in ("sgd", "altsdp", "control"):
+        loss = sample(BASINS.x, BASINS.y, BASINS.splits["train"].loss, np.array([BASINS.points[name]]))[0]
+        assert marks[NAMED[name]] == pytest.approx((loss - low) / (high - low))
+
+
+def test_a_clip_below_a_minimum_says_so() -> None:
+    notes = [text.text for text in figures.contour(BASINS, clip=0.02).layout.annotations if text.yref == "paper"]
+    assert len(notes) == 1
+    assert notes[0].startswith("above the clip: altsdp (0.04")
+
+
+def test_the_plane_of_the_claim_comes_first() -> None:
+    assert list(LANDSCAPE.planes) == ["valley", "basins"]
+    assert [plane.name for plane in computed_planes(LANDSCAPE)] == ["basins", "valley"]
+    titles = figures.paper_figure(LANDSCAPE).layout
+    assert titles.yaxis.title.text.startswith("towards control")
 
 
 def test_curve_is_white_and_lines_are_dashed() -> None:

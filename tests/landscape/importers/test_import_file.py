@@ -16,63 +16,9 @@ import numpy as np
 import pytest
 
 from tests.landscape import cases
+from tests.landscape.importers.other_tools import PENALTY, GaripovPlane, accuracy, bowl, li_surface
 from valleyscope.landscape.importers import NotImportable, import_file
 from valleyscope.landscape.storage.landscape_file import DamagedLandscape, Landscape, NotALandscape
-
-PENALTY = 0.5
-
-
-def bowl(w: np.ndarray[Any, Any]) -> float:
-    """A loss in weight space that tells x from y and one minimum from the other."""
-    return float(0.02 + 0.3 * w[0] ** 2 + 0.05 * (w[1] - 1) ** 2 + 0.01 * w[2] ** 2 * abs(w[0]))
-
-
-def accuracy(w: np.ndarray[Any, Any]) -> float:
-    return float(100.0 * np.exp(-0.5 * bowl(w)))
-
-
-class GaripovPlane:
-    """plane.py: weights in float32, alphas along the first index, betas along the second."""
-
-    def __init__(self, columns: int = 7, rows: int = 5, bends: int = 3) -> None:
-        points = np.random.default_rng(0).normal(size=(bends, 4)).astype(np.float32)
-        u = points[2] - points[0]
-        dx = np.linalg.norm(u)
-        u = u / dx
-        v = points[1] - points[0]
-        v = v - np.dot(u, v) * u
-        dy = np.linalg.norm(v)
-        v = v / dy
-        self.origin, self.u, self.v = points[0], u, v
-        self.arrays: dict[str, Any] = {}
-        t = np.linspace(0.0, 1.0, 61)
-        curve = np.stack([(1 - s) ** 2 * points[0] + 2 * s * (1 - s) * points[1] + s**2 * points[2] for s in t])
-        self.arrays["ts"] = t
-        self.arrays["bend_coordinates"] = np.stack([self.place(point) for point in points])
-        self.arrays["curve_coordinates"] = np.stack([self.place(point) for point in curve.astype(np.float32)])
-        self.arrays["alphas"] = np.linspace(-0.2, 1.2, columns)
-        self.arrays["betas"] = np.linspace(-0.2, 1.2, rows)
-        names = [f"{split}_{quantity}" for split in ("tr", "te") for quantity in ("loss", "acc", "nll", "err")]
-        grids = {name: np.zeros((columns, rows)) for name in names}
-        grid = np.zeros((columns, rows, 2))
-        for i, alpha in enumerate(self.arrays["alphas"]):
-            for j, beta in enumerate(self.arrays["betas"]):
-                w = points[0] + alpha * dx * u + beta * dy * v
-                grid[i, j] = [alpha * dx, beta * dy]
-                for split, shift in (("tr", 0.0), ("te", 0.1)):
-                    grids[f"{split}_nll"][i, j] = bowl(w) + shift
-                    grids[f"{split}_loss"][i, j] = bowl(w) + shift + PENALTY
-                    grids[f"{split}_acc"][i, j] = accuracy(w)
-                    grids[f"{split}_err"][i, j] = 100.0 - accuracy(w)
-        self.arrays |= {"grid": grid, **grids}
-
-    def place(self, point: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        return np.array([np.dot(point - self.origin, self.u), np.dot(point - self.origin, self.v)])
-
-    def save(self, directory: Path, **changes: Any) -> Path:
-        arrays = {name: values for name, values in {**self.arrays, **changes}.items() if values is not None}
-        np.savez(directory / "plane.npz", **arrays)
-        return directory / "plane.npz"
 
 
 def test_plane_of_mode_connectivity_has_the_loss_at_its_places(tmp_path: Path) -> None:
@@ -158,22 +104,6 @@ def test_curve_of_mode_connectivity(tmp_path: Path) -> None:
     assert curve.arc[-1] == pytest.approx(15.0)
     assert landscape.minima["start"].final["train_loss"] == pytest.approx(0.1)
     assert landscape.minima["end"].final["test_accuracy"] == pytest.approx(0.96)
-
-
-def li_surface(path: Path, columns: int, rows: int, unfinished: int = 0, splits: tuple[str, ...] = ("train",)) -> Any:
-    """plot_surface.py: arrays of shape (columns, rows), filled flat in the order of meshgrid(x, y)."""
-    x, y = np.linspace(-1, 1, columns), np.linspace(-0.5, 1.5, rows)
-    with h5py.File(path, "a") as file:
-        file["dir_file"] = "cifar10/net/model_300.t7_weights_xignore=biasbn_xnorm=filter.h5"
-        file["xcoordinates"], file["ycoordinates"] = x, y
-        for split in splits:
-            losses, accuracies = -np.ones((columns, rows)), -np.ones((columns, rows))
-            across, up = np.meshgrid(x, y)
-            for index in range(losses.size - unfinished):
-                losses.ravel()[index] = bowl(np.array([across.ravel()[index], up.ravel()[index], 0]))
-                accuracies.ravel()[index] = 90.0 - up.ravel()[index]
-            file[f"{split}_loss"], file[f"{split}_acc"] = losses, accuracies
-    return x, y
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(6, 6), (7, 4), (3, 8)])

@@ -58,7 +58,7 @@ def page() -> Page:
 
 def test_verdict_is_said_first_with_icon_and_words(page: Page) -> None:
     assert cases.VERDICT["sentence"] in page.text
-    assert page.text.index("one basin") < page.text.index("Plane valley")
+    assert page.text.index("level valley") < page.text.index("Plane valley")
     assert "95 %: 0.000 to 0.001" in page.text
     assert "A flat curve alone is no evidence" in page.text
     assert any(tag == "svg" for tag, _ in page.elements)

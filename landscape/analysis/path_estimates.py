@@ -1,0 +1,44 @@
+"""Barrier, rise and ends of every measured path with their intervals, as a verdict keeps them for other pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from valleyscope.landscape.analysis.barriers import Barrier, Estimate, bootstrap_barriers, measured_barrier
+from valleyscope.landscape.analysis.path_values import guessing_loss_of, losses_of
+from valleyscope.landscape.analysis.verdict import barrier_json, finite_json
+
+
+def with_path_estimates(
+    verdict: Mapping[str, Any], names: Iterable[str], profile: Callable[[str], Any], *, seed: int = 0
+) -> dict[str, Any]:
+    """The JSON of a verdict with ``paths``, the estimates of each path by name, and ``guessing``, the loss of guessing.
+
+    They let any pair of minima be judged later, when the losses of single samples are gone. One profile is held at a
+    time: those of many minima would not fit into memory together.
+    """
+    split = verdict["split"]
+    paths, guessing = {}, None
+    for name in names:
+        path = profile(name)
+        losses = losses_of(path, split, name)
+        found = (
+            measured_barrier(losses)
+            if losses.ndim == 1
+            else bootstrap_barriers([losses], level=verdict["level"], resamples=verdict["bootstrap"], seed=seed)[0]
+        )
+        guessing = guessing_loss_of(path, split) if guessing is None else guessing
+        paths[name] = finite_json(barrier_json(found))
+    return {**verdict, "paths": paths, "guessing": guessing}
+
+
+def known_estimate(verdict: Mapping[str, Any] | None, name: str) -> Barrier | None:
+    """What a verdict keeps of a path; None in files without intervals, or where a loss overflows."""
+    found = ((verdict or {}).get("paths") or {}).get(name)
+    if not found or any(found[key] is None for key in ("barrier", "low", "high", "rise", "ends")):
+        return None
+    rise, ends = (Estimate(**found[key]) for key in ("rise", "ends"))
+    if None in (rise.value, ends.value):
+        return None
+    return Barrier(found["barrier"], found["low"], found["high"], rise=rise, ends=ends)
