@@ -135,6 +135,7 @@ def test_an_answer_that_breaks_off_is_asked_for_again_and_what_is_shown_stays(
           for (const read of ['text', 'json']) {
             const whole = Response.prototype[read];
             Response.prototype[read] = async function () {
+              if (!this.url.includes('/api/experiments?')) return whole.call(this); // a thumbnail
               answers.push(this.url);
               if (answers.length === 1) throw new TypeError('network error');
               return whole.call(this);
