@@ -45,6 +45,7 @@ def compare(
     resolution: int = 41,
     batch_norm: BatchNorm = "population",
     tolerance: float = 0.05,
+    error_tolerance: float = 0.01,
     seed: int = 0,
     between: tuple[str, str] | None = None,
     control: str | None = None,
@@ -103,6 +104,7 @@ def compare(
         curve_name="valley",
         control_name=control or "control",
         tolerance=tolerance,
+        error_tolerance=error_tolerance,
         seed=seed,
         sharpness={key: sharpness(model, vector, seed=seed, evaluator=evaluator) for key, vector in vectors.items()},
     )

@@ -150,6 +150,7 @@ class Judgement(BaseModel):
     between: tuple[Name, Name] | None = Field(None, description="the two minima in question; by default the first two")
     control: Name | None = Field(None, description="unrelated minimum beside them; by default the third")
     tolerance: float = Field(0.05, gt=0, le=100, description="rise in nats up to which a path is flat")
+    error_tolerance: float = Field(0.01, gt=0, lt=1, description="the same for the test error, as a fraction")
     level: float = Field(0.95, gt=0.5, lt=1, description="level of the bootstrap interval")
     resamples: int = Field(1000, ge=100, le=20_000, description="bootstrap resamplings")
     radius: float = Field(0.1, gt=0, le=10, description="relative distance at which sharpness is measured")

@@ -49,6 +49,7 @@ from valleyscope.training.parameter_groups import partition
 Report = Callable[[float, dict[str, Any]], None]
 CancelCheck = Callable[[], bool]
 
+_VALUES = ("loss", "error", "samples", "guessing", "wrong")
 _context: TaskContext | None = None
 
 
@@ -268,7 +269,7 @@ def _path(
 def _arrays(profile: Profile) -> dict[str, Any]:
     arrays = {"kind": np.array(profile.kind), "t": profile.t, "arc": profile.arc}
     for split, values in profile.splits.items():
-        arrays |= {f"{split}.{field}": getattr(values, field) for field in ("loss", "error", "samples", "guessing")}
+        arrays |= {f"{split}.{field}": getattr(values, field) for field in _VALUES}
     return arrays
 
 
@@ -281,9 +282,9 @@ def _profile(context: TaskContext, name: str) -> Profile:
 
 def _values(arrays: Mapping[str, Any], split: str) -> Values:
     loss, error, samples = (arrays[f"{split}.{field}"] for field in ("loss", "error", "samples"))
-    # Paths that an older worker measured do not say what guessing would reach.
-    guessing = arrays.get(f"{split}.guessing")
-    return Values(loss, error, samples, None if guessing is None else float(guessing))
+    # Paths that an older worker measured do not say what guessing would reach, nor which samples are wrong.
+    guessing, wrong = (arrays.get(f"{split}.{field}") for field in ("guessing", "wrong"))
+    return Values(loss, error, samples, None if guessing is None else float(guessing), wrong)
 
 
 def _sharpness(context: TaskContext, name: str, cancelled: CancelCheck) -> MeasuredSharpness:
@@ -318,6 +319,7 @@ def _judge(context: TaskContext) -> Judged:
         curve_name=_curve_name(spec, start, end) or "curve",
         control_name=control or "control",
         tolerance=spec.verdict.tolerance,
+        error_tolerance=spec.verdict.error_tolerance,
         level=spec.verdict.level,
         resamples=spec.verdict.resamples,
         seed=spec.seed,

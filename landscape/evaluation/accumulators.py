@@ -16,19 +16,20 @@ from valleyscope.landscape.evaluation.splits import Split
 class Values:
     """Mean loss in nats and error rate in [0, 1] at every point, shape (n,).
 
-    ``samples`` has the loss of every sample at every point, shape (n, N), if requested. ``guessing`` is the loss of
-    always predicting the class frequencies.
+    ``samples`` has the loss of every sample at every point, shape (n, N), if requested, and ``wrong`` whether its class
+    is wrong. ``guessing`` is the loss of always predicting the class frequencies.
     """
 
     loss: NDArray[np.float64]
     error: NDArray[np.float64]
     samples: NDArray[np.float32] | None = None
     guessing: float | None = None
+    wrong: NDArray[np.bool_] | None = None
 
     def reversed(self) -> Values:
         """The values with the last point first."""
-        samples = None if self.samples is None else self.samples[::-1]
-        return replace(self, loss=self.loss[::-1], error=self.error[::-1], samples=samples)
+        samples, wrong = (None if found is None else found[::-1] for found in (self.samples, self.wrong))
+        return replace(self, loss=self.loss[::-1], error=self.error[::-1], samples=samples, wrong=wrong)
 
 
 class LossAccumulator:
@@ -39,6 +40,7 @@ class LossAccumulator:
         self._loss = torch.zeros(points, dtype=torch.float64, device=split.y.device)
         self._wrong = torch.zeros(points, dtype=torch.float64, device=split.y.device)
         self._samples = np.empty((points, len(split)), dtype=np.float32) if samples else None
+        self._misses = np.empty((points, len(split)), dtype=np.bool_) if samples else None
 
     def add(self, first: int, part: slice, logits: Tensor) -> None:
         """Add the logits (points, samples, classes) of a block at the points from index ``first`` on.
@@ -51,13 +53,14 @@ class LossAccumulator:
         for point, (loss, misses) in enumerate(zip(losses.view(-1, block), wrong.view(-1, block), strict=True), first):
             self._loss[point] += loss.sum()
             self._wrong[point] += misses.sum()
-        if self._samples is not None:
+        if self._samples is not None and self._misses is not None:
             self._samples[first : first + points, part] = losses.view(-1, block).cpu().numpy()
+            self._misses[first : first + points, part] = wrong.view(-1, block).cpu().numpy()
 
     def values(self) -> Values:
         """Means over all samples of the split."""
         loss, error = ((total / len(self.split)).cpu().numpy() for total in (self._loss, self._wrong))
-        return Values(loss, error, self._samples, self.split.guessing)
+        return Values(loss, error, self._samples, self.split.guessing, self._misses)
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
