@@ -148,6 +148,10 @@ class Minimum(ResponseModel):
     layers: list[Layer]
     final: dict[str, Number] = Field(description="the last values")
     checkpoint: str | None = Field(description="name of its file under /files")
+    pruning: dict[str, Any] = Field(
+        {},
+        description="what its pruning method did: threshold_ended, cut (before, stale, after), macs, collapsed, text",
+    )
 
 
 class Minima(ResponseModel):

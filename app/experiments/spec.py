@@ -14,6 +14,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from valleyscope.app.experiments.spec_errors import InvalidField, raise_errors
 from valleyscope.app.experiments.spec_errors import Path as FieldPath
 from valleyscope.landscape.storage.records import coinciding_lines, line_name
+from valleyscope.training.methods.catalog import METHODS, OPTIONS
+from valleyscope.training.methods.requirements import missing_requirement
 from valleyscope.training.models import describe_models
 from valleyscope.training.settings import LARGEST_SEED, STRENGTHS, Training
 
@@ -195,8 +197,45 @@ class Spec(BaseModel):
 
     @model_validator(mode="after")
     def _check_references(self) -> Self:
-        raise_errors([*self._split_errors(), *self._curve_errors(), *self._plane_errors(), *self._verdict_errors()])
+        raise_errors(
+            [
+                *self._split_errors(),
+                *self._method_errors(),
+                *self._curve_errors(),
+                *self._plane_errors(),
+                *self._verdict_errors(),
+            ]
+        )
         return self
+
+    def _method_errors(self) -> Iterator[InvalidField]:
+        if self.training.of is not None:
+            yield InvalidField(("training", "of"), self.training.of, "training cannot have it: give `of` in a minimum")
+        for name, own in self.minima.items():
+            path: FieldPath = ("minima", name, "of")
+            if own.of is not None and own.of not in self.minima:
+                yield self._unknown_minimum(path, own.of)
+            elif own.of is not None and name in self._sources(name):
+                yield InvalidField(
+                    path, own.of, f"{name!r} would start from itself: use the weights of another minimum"
+                )
+            if own.checkpoint is not None:
+                continue
+            architecture = describe_models().get(self.model.name)
+            batch_norm = None if architecture is None else architecture.batch_norm
+            missing = missing_requirement(self.minimum(name), batch_norm, own.model_fields_set)
+            if missing is not None:
+                field, message = missing
+                yield InvalidField(("minima", name, field), getattr(own, field), message)
+
+    def _sources(self, name: str) -> list[str]:
+        """The minima whose weights a minimum starts from, one through the other."""
+        found: list[str] = []
+        source = self.minima[name].of
+        while source in self.minima and source not in found:
+            found.append(source)
+            source = self.minima[source].of
+        return found
 
     def _split_errors(self) -> Iterator[InvalidField]:
         given = list(self.splits)
@@ -271,7 +310,14 @@ class Spec(BaseModel):
         own = self.minima[name]
         if own.checkpoint is not None:
             return own
-        merged = {"seed": self.seed} | self.training.model_dump(exclude_unset=True) | own.model_dump(exclude_unset=True)
+        inherited = self.training.model_dump(exclude_unset=True)
+        if own.model_fields_set & {"optimizer", "method"}:  # another method than that of `training`
+            inherited = {field: value for field, value in inherited.items() if field not in ("optimizer", "method")}
+        merged = {"seed": self.seed} | inherited | own.model_dump(exclude_unset=True)
+        # Options that `training` has for other methods are not this one's; plain SGD never minded AltSDP's.
+        options = METHODS[merged.get("method") or "altsdp"].options
+        for field in OPTIONS - set(options) - own.model_fields_set:
+            merged.pop(field, None)
         strengths = own.model_fields_set.intersection(STRENGTHS)
         for name in strengths and set(STRENGTHS) - strengths:
             merged.pop(name, None)

@@ -22,7 +22,8 @@ def is_input(spec: Spec, task: Task, name: str) -> bool:
         return True
     match task.kind:
         case Kind.TRAIN:
-            return False
+            source = spec.minima[task.subject].of
+            return source is not None and name == f"{source}.safetensors"
         case Kind.FIT:
             curve = spec.all_curves[task.subject]
             return name in (f"{curve.start}.safetensors", f"{curve.end}.safetensors")

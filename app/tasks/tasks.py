@@ -41,7 +41,7 @@ from valleyscope.landscape.storage.plane_record import plane_record
 from valleyscope.landscape.storage.records import LayerRecord, MinimumRecord, PathRecord, PathValues, line_name
 from valleyscope.training import train
 from valleyscope.training.augmentation import crop_and_flip
-from valleyscope.training.checkpoints import Checkpoint, check_state, read_checkpoint, save_checkpoint
+from valleyscope.training.checkpoints import Checkpoint, check_state, load_checkpoint, read_checkpoint, save_checkpoint
 from valleyscope.training.epochs import Epoch, measure
 from valleyscope.training.loop import Progress
 from valleyscope.training.parameter_groups import partition
@@ -117,7 +117,10 @@ def _train(context: TaskContext, name: str, report: Report, cancelled: CancelChe
         if settings.checkpoint is not None:
             _adopt(context, name, described)
         else:
-            model = context.network(settings.initialisation).to(torch_device())
+            model = context.network(settings.initialisation)
+            if settings.of is not None:
+                load_checkpoint(context.minimum_file(settings.of), model)
+            model = model.to(torch_device())
 
             def watch(progress: Progress) -> None:
                 details: dict[str, Any] = {"epoch": progress.epoch, "epochs": progress.epochs, "loss": progress.loss}
@@ -130,7 +133,9 @@ def _train(context: TaskContext, name: str, report: Report, cancelled: CancelChe
             trained = train(
                 model, context.data, settings, directory=context.work / name, progress=watch, cancelled=cancelled
             )
-            metrics = {"epochs": [epoch.to_json() for epoch in trained.epochs]}
+            metrics: dict[str, Any] = {"epochs": [epoch.to_json() for epoch in trained.epochs]}
+            if trained.pruning:
+                metrics["pruning"] = trained.pruning
             save_checkpoint(path, model, spec=described, metrics=metrics)
     (context.work / name / "training-state.pt").unlink(missing_ok=True)
     return TrainedMinimum(_minimum_record(name, read_checkpoint(path)), context.data.fingerprint)
@@ -157,12 +162,13 @@ def _minimum_record(name: str, checkpoint: Checkpoint) -> MinimumRecord:
     settings = checkpoint.spec["training"]
     return MinimumRecord(
         name=name,
-        optimizer=settings.get("optimizer", "checkpoint"),
+        optimizer=settings.get("method") or settings.get("optimizer", "checkpoint"),
         settings=settings,
         epochs={column: np.array([getattr(epoch, column) for epoch in epochs], dtype=np.float64) for column in columns},
         layers=[LayerRecord(**asdict(layer)) for layer in epochs[-1].layers],
         final={column: float(getattr(epochs[-1], column)) for column in columns},
         checkpoint=f"{name}.safetensors",
+        pruning=checkpoint.metrics.get("pruning", {}),
     )
 
 

@@ -134,7 +134,8 @@ class MinimumRecord:
     """One trained network: its settings, the metrics of each epoch, the sparsity of its layers.
 
     ``epochs`` has arrays of one length: epoch, train_loss, train_accuracy, test_loss, test_accuracy, sparsity,
-    zero_groups, learning_rate, threshold, angle, seconds, or some of them.
+    zero_groups, learning_rate, threshold, angle, seconds, or some of them. ``pruning`` says what a pruning method did:
+    its name, when its threshold ended, accuracy before and after its cut, multiply-adds left, and a text.
     """
 
     name: str
@@ -144,6 +145,7 @@ class MinimumRecord:
     layers: list[LayerRecord] = field(default_factory=list)
     final: dict[str, float] = field(default_factory=dict)
     checkpoint: str | None = None
+    pruning: dict[str, Any] = field(default_factory=dict)
 
 
 def recorded(values: Floats) -> bool:
