@@ -224,7 +224,7 @@ class Shrinkage:
             for companion in companions:
                 torch.hypot(norms, companion, out=norms)
             if rule.floor:
-                scales.copy_(_floored(norms, rule))
+                scales.copy_(floored(norms, rule.threshold, rule.floor))
         if not rule.floor:
             torch.addcdiv(self.one, self.one, self.norms, value=-rule.threshold, out=self.scales).clamp_min_(0)
         if rule.dual:
@@ -298,15 +298,15 @@ def _state_like(state: dict[str, Tensor], name: str, member: Tensor, initial: Te
     return state[name]
 
 
-def _floored(norms: Tensor, rule: Rule) -> Tensor:
+def floored(norms: Tensor, threshold: float, floor: float) -> Tensor:
     """Scales of a layer that keeps at least the share `floor` of its groups.
 
     With k groups to keep, the threshold is at most the largest norm below the k-th largest one, so those k survive it.
     """
-    keep = math.ceil(rule.floor * norms.numel())
+    keep = math.ceil(floor * norms.numel())
     least = torch.topk(norms.flatten(), keep).values[-1]
-    threshold = torch.where(norms < least, norms, 0).amax().clamp_max(rule.threshold)
-    return (norms - threshold).clamp_min_(0).div_(norms.clamp_min(torch.finfo(norms.dtype).tiny))
+    lowered = torch.where(norms < least, norms, 0).amax().clamp_max(threshold)
+    return (norms - lowered).clamp_min_(0).div_(norms.clamp_min(torch.finfo(norms.dtype).tiny))
 
 
 def _row_slices(tensors: Sequence[Tensor], cut: slice | None) -> list[Tensor]:
