@@ -121,8 +121,9 @@ def plane_tiles(spec: Spec, plane: str) -> list[Tile]:
 
 def _tasks(spec: Spec) -> Iterator[Task]:
     curves, planes = spec.all_curves, spec.all_planes
-    for minimum, own in spec.minima.items():
-        yield Task(Kind.TRAIN, minimum, needs=() if own.of is None else (f"train:{own.of}",), priority=10)
+    for minimum in sorted(spec.minima, key=lambda name: len(spec.sources(name))):
+        source = spec.minima[minimum].of
+        yield Task(Kind.TRAIN, minimum, needs=() if source is None else (f"train:{source}",), priority=10)
     for name, curve in curves.items():
         yield Task(Kind.FIT, name, needs=(f"train:{curve.start}", f"train:{curve.end}"), priority=20)
     # Frozen BatchNorm statistics are those of the first minimum, wherever one looks.

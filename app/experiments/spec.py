@@ -215,7 +215,7 @@ class Spec(BaseModel):
             path: FieldPath = ("minima", name, "of")
             if own.of is not None and own.of not in self.minima:
                 yield self._unknown_minimum(path, own.of)
-            elif own.of is not None and name in self._sources(name):
+            elif own.of is not None and name in self.sources(name):
                 yield InvalidField(
                     path, own.of, f"{name!r} would start from itself: use the weights of another minimum"
                 )
@@ -228,7 +228,7 @@ class Spec(BaseModel):
                 field, message = missing
                 yield InvalidField(("minima", name, field), getattr(own, field), message)
 
-    def _sources(self, name: str) -> list[str]:
+    def sources(self, name: str) -> list[str]:
         """The minima whose weights a minimum starts from, one through the other."""
         found: list[str] = []
         source = self.minima[name].of

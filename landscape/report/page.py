@@ -95,7 +95,7 @@ def _paths_section(landscape: Landscape) -> str:
 def _minima_section(landscape: Landscape, colours: Mapping[str, str]) -> str:
     if not landscape.minima:
         return ""
-    content = tables.minima_table(landscape, colours)
+    content = tables.minima_table(landscape, colours) + tables.pruning_lines(landscape)
     if any(minimum.layers for minimum in landscape.minima.values()):
         plot = _figure("groups that are zero, by layer", kind="sparsity")
         content += f"<h3>Sparsity by layer</h3>{_legend(colours)}{plot}"

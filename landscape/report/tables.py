@@ -37,6 +37,12 @@ def minima_table(landscape: Landscape, colours: Mapping[str, str]) -> str:
     return table("minima", heads + (["sharpness"] if sharpness else []), rows, words=2)
 
 
+def pruning_lines(landscape: Landscape) -> str:
+    """What each pruning method did: when its threshold ended, what its cut cost."""
+    said = {name: minimum.pruning.get("text") for name, minimum in landscape.minima.items()}
+    return "".join(f'<p class="caption">{text(name)}: {text(line)}.</p>' for name, line in said.items() if line)
+
+
 def paths_table(paths: Iterable[PathRecord]) -> str:
     """One row a path: its length, barrier, and the range of loss and error along it."""
     paths = list(paths)

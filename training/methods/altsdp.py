@@ -24,7 +24,7 @@ from valleyscope.training.thresholds import grown
 from valleyscope.training.zero_groups import ZeroGroups
 
 # Multiply-adds are counted again when this share of the groups more is zero: counting takes longer than a small step.
-_COUNT_EVERY = 0.002
+COUNT_EVERY = 0.002
 
 
 class Thresholding(Method):
@@ -68,7 +68,7 @@ class Thresholding(Method):
 
     def _few_enough_operations(self) -> bool:
         share = ZeroGroups(self._optimizer.param_groups).share
-        if share < self._counted + _COUNT_EVERY:
+        if share < self._counted + COUNT_EVERY:
             return False
         self._counted = share
         wanted = self.context.settings.macs

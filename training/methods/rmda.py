@@ -18,9 +18,13 @@ from torch import Tensor
 
 from valleyscope.training._blocks import floored
 from valleyscope.training.altsdp import AltSDP
+from valleyscope.training.methods.altsdp import COUNT_EVERY
 from valleyscope.training.methods.group_lasso import GroupLassoMethod
 from valleyscope.training.parameter_groups import ParameterGroup, group_dims
 from valleyscope.training.thresholds import PRUNING_PART, effective_rate
+
+# A λ that should fulfil a wish in time, but rather too late than before the network has learned; it grows later.
+_CAUTION = 0.6
 
 
 class RMDA(AltSDP):
@@ -28,6 +32,7 @@ class RMDA(AltSDP):
 
     def __init__(self, params: Any, lr: float, penalty: float, averaging: float = 0.1, **rest: Any) -> None:
         super().__init__(params, lr=lr, c=penalty, **rest)
+        self._masks: dict[int, Tensor] = {}
         for group in self.param_groups:
             group["averaging"] = averaging
             group["regularisation"] = 0.0
@@ -47,8 +52,27 @@ class RMDA(AltSDP):
             group["regularisation"] += scale * group["c"]
             group["threshold"] = group["regularisation"] / root
             self._descend(group, scale, root)
-        self._end_threshold_when_sparse()
+        wanted = self.param_groups[0]["sparsity"]
+        if wanted is not None and self.share_of_zero_points >= wanted:
+            self.end_threshold()
         return loss
+
+    @property
+    def share_of_zero_points(self) -> float:
+        """The share of groups whose w~ is zero: the average w follows, and is zero some 150 steps later."""
+        masks = self.zero_points.values()
+        total = sum(mask.numel() for mask in masks)
+        return sum(int(mask.sum()) for mask in masks) / total if total else 0.0
+
+    def end_threshold(self) -> None:
+        """Set to zero the groups whose w~ is zero, keep them so, and go on by SGD from the average."""
+        for group in self.param_groups:
+            if id(group) in self._masks:
+                self._set_to_zero(group["params"], self._masks[id(group)])
+        super().end_threshold()
+        for state in self.state.values():
+            state.pop("sum", None)
+            state.pop("start", None)
 
     def _descend(self, group: ParameterGroup, scale: float, root: float) -> None:
         members = [parameter for parameter in group["params"] if parameter.grad is not None]
@@ -71,9 +95,22 @@ class RMDA(AltSDP):
             parameter.lerp_(point * _shaped(shrinkage, parameter), beta)
         starts, _ = _norms([self.state[parameter]["start"] for parameter in members], group["structure"])
         left, _ = _norms([parameter.detach() for parameter in members], group["structure"])
-        gone = (shrinkage == 0) & (left <= torch.finfo(left.dtype).eps * starts)
+        self._masks[id(group)] = shrinkage == 0
+        self._set_to_zero(members, (shrinkage == 0) & (left <= torch.finfo(left.dtype).eps * starts))
+
+    @property
+    def zero_points(self) -> dict[str, Tensor]:
+        """Which groups of each layer have a w~ of zero, after the last step."""
+        return {
+            group.get("name", str(index)): self._masks[id(group)].flatten()
+            for index, group in enumerate(self.param_groups)
+            if id(group) in self._masks
+        }
+
+    @staticmethod
+    def _set_to_zero(members: list[Tensor], gone: Tensor) -> None:
         for parameter in members:
-            parameter.masked_fill_(_shaped(gone, parameter), 0.0)
+            parameter.detach().masked_fill_(_shaped(gone, parameter), 0.0)
 
 
 def _norms(members: list[Tensor], structure: str) -> tuple[Tensor, int]:
@@ -113,6 +150,16 @@ class RMDAMethod(GroupLassoMethod):
             sparsity=settings.sparsity,
         )
 
+    def _few_enough_operations(self) -> bool:
+        optimizer = self._optimizer
+        assert isinstance(optimizer, RMDA)
+        share = optimizer.share_of_zero_points
+        if share < self._counted + COUNT_EVERY:
+            return False
+        self._counted = share
+        wanted = self.context.settings.macs
+        return wanted is not None and self.context.operations.share(optimizer.zero_points) <= wanted
+
     def _penalty(self) -> float:
         """λ as given; with a wish alone the λ with which a/√t √size reaches the norms' median in time."""
         settings = self.context.settings
@@ -127,4 +174,4 @@ class RMDAMethod(GroupLassoMethod):
         count = max(1, int(PRUNING_PART * len(rates)))
         roots = torch.arange(1, count + 1, dtype=torch.float64).sqrt()
         reach = float((torch.as_tensor(rates[:count]) * roots).sum() / roots[-1]) / (1 - settings.momentum)
-        return float(torch.cat(relative).median()) * (1 + share) / reach
+        return _CAUTION * float(torch.cat(relative).median()) * (1 + share) / reach

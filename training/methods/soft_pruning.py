@@ -5,8 +5,9 @@
 
 The same share of each layer: distances of filters of different layers cannot be compared. Where BatchNorm follows, a
 filter that is zero and grows again is at once normalised to full size, and the network collapses. So there γ and β
-become zero, the filter keeps its weights, and grows again with γ; norms and distances are those of |γ_i| w_i. After the
-last epoch the filters with all that belongs to them are cut.
+become zero, the filter keeps its weights, and grows again with γ; norms and distances are those of |γ_i| w_i. Elsewhere
+the bias stays: ReLU passes no gradient at exactly zero, from which nothing would grow. After the last epoch the filters
+with all that belongs to them are cut.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor
 
 from valleyscope.training.batch_norm import reestimate_statistics
-from valleyscope.training.methods.method import Method, set_to_zero
+from valleyscope.training.methods.method import Method
 from valleyscope.training.methods.scores import Scores, effective_filters
 from valleyscope.training.methods.selection import select
 
@@ -32,11 +33,12 @@ class SoftFilterPruning(Method):
         removed = select(self.context, self.scores(), by_layer=True)
         for layer in self.context.layers:
             norm = self.context.norm_parameters.get(layer["name"])
+            gone = removed[layer["name"]]
             if norm is None:
-                set_to_zero(layer, removed[layer["name"]])
+                layer["params"][0][gone] = 0.0
             else:
                 for parameter in norm:
-                    parameter.masked_fill_(removed[layer["name"]], 0.0)
+                    parameter[gone] = 0.0
         reestimate_statistics(self.context.model, self.context.data.x_train)
 
     def removed_at_the_end(self) -> dict[str, Tensor] | None:

@@ -180,3 +180,50 @@ def test_unreadable_spec_files_are_named(tmp_path: Path) -> None:
 def test_numbers_in_yaml_without_a_dot_are_numbers(tmp_path: Path) -> None:
     (tmp_path / "spec.yaml").write_text("minima: {a: {optimizer: altsdp, c: 1e-6}}")
     assert read_spec(tmp_path / "spec.yaml").minimum("a").c == 1e-6
+
+
+def pruned(**minimum: object) -> dict[str, object]:
+    return {"minima": {"sgd": {}, "small": {"method": "one-shot", "of": "sgd", "sparsity": 0.6} | minimum}}
+
+
+def test_a_minimum_starts_from_another_one_and_takes_its_method_from_the_training() -> None:
+    spec = parse_spec(pruned())
+    assert spec.minimum("small").main_epochs == 0
+    assert spec.minimum("sgd").main_epochs == 120
+    shared = {
+        "training": {"method": "hesso", "sparsity": 0.6, "periods": 4},
+        "minima": {"a": {}, "sgd": {"optimizer": "sgd"}},
+    }
+    assert parse_spec(shared).minimum("a").periods == 4
+    assert parse_spec(shared).minimum("sgd").method_name is None
+    other = {"training": {"mode": "dual", "sparsity": 0.6}, "minima": {"a": {"method": "sfp"}}}
+    assert parse_spec(other).minimum("a").method == "sfp"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (pruned(of="nobody"), "minima.small.of: 'nobody' is not a minimum of this spec: use one of sgd, small"),
+        (pruned(of="small"), "minima.small.of: 'small' would start from itself"),
+        (
+            pruned(periods=3),
+            "minima.small: periods=3: method 'one-shot' has no such option; it has score, scope, retrain",
+        ),
+        (pruned(method="wizard"), "minima.small.method"),
+        (pruned(sparsity=None), "minima.small.method: method 'one-shot' must know how much to prune"),
+        (pruned(sparsity=1.0), "minima.small.sparsity"),
+        (
+            pruned(score="gamma"),
+            "minima.small.score: score 'gamma' is the factor of BatchNorm, and the network has none",
+        ),
+        (pruned(method="ns"), "minima.small.method: method 'ns' prunes by the factors of BatchNorm"),
+        (pruned(floor=0.5), "sparsity=0.6 cannot be reached: floor=0.5"),
+        (pruned(retrain={"epochs": 3}), "minima.small.retrain.lr"),
+        ({"minima": {"sgd": {"penalty": 0.1}}}, "minima.sgd.penalty: penalty belongs to pruning methods"),
+        ({"minima": {"sgd": {}}, "training": {"of": "sgd"}}, "training.of: training cannot have it"),
+    ],
+)
+def test_a_method_that_cannot_work_is_refused_by_its_field(content: dict[str, object], message: str) -> None:
+    with pytest.raises(BadSpec) as refused:
+        parse_spec(content)
+    assert message in str(refused.value)
