@@ -310,6 +310,25 @@ class Architectures(ResponseModel):
     items: list[Architecture]
 
 
+class PruningMethod(ResponseModel):
+    """A pruning method that a minimum can name."""
+
+    name: str
+    title: str
+    formula: str
+    source: str
+    kind: str = Field(description="optimizer, penalty, projection, narrower or post hoc")
+    options: dict[str, Any] = Field(
+        description="with their defaults; all have sparsity or macs, structure, bias, floor"
+    )
+    needs_batch_norm: bool
+
+
+class PruningMethods(ResponseModel):
+    items: list[PruningMethod]
+    not_ours: list[str] = Field(description="methods of the paper's tables that are not built: published numbers only")
+
+
 class DataSource(ResponseModel):
     """A data set that a spec can name."""
 

@@ -221,12 +221,23 @@ class Spec(BaseModel):
                 )
             if own.checkpoint is not None:
                 continue
-            architecture = describe_models().get(self.model.name)
-            batch_norm = None if architecture is None else architecture.batch_norm
-            missing = missing_requirement(self.minimum(name), batch_norm, own.model_fields_set)
-            if missing is not None:
-                field, message = missing
-                yield InvalidField(("minima", name, field), getattr(own, field), message)
+            yield from self._merged_errors(name)
+
+    def _merged_errors(self, name: str) -> Iterator[InvalidField]:
+        """What is wrong with a minimum's settings together with those that it takes from `training`."""
+        try:
+            merged = self.minimum(name)
+        except ValidationError as error:
+            for detail in error.errors():
+                message = detail["msg"].removeprefix("Value error, ")
+                yield InvalidField(("minima", name), None, f"together with training: {message}")
+            return
+        architecture = describe_models().get(self.model.name)
+        batch_norm = None if architecture is None else architecture.batch_norm
+        missing = missing_requirement(merged, batch_norm, self.minima[name].model_fields_set)
+        if missing is not None:
+            field, message = missing
+            yield InvalidField(("minima", name, field), getattr(merged, field), message)
 
     def sources(self, name: str) -> list[str]:
         """The minima whose weights a minimum starts from, one through the other."""

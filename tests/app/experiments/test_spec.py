@@ -219,6 +219,10 @@ def test_a_minimum_starts_from_another_one_and_takes_its_method_from_the_trainin
         (pruned(method="ns"), "minima.small.method: method 'ns' prunes by the factors of BatchNorm"),
         (pruned(floor=0.5), "sparsity=0.6 cannot be reached: floor=0.5"),
         (pruned(retrain={"epochs": 3}), "minima.small.retrain.lr"),
+        (
+            {"training": {"floor": 0.5}, "minima": {"a": {"method": "sfp", "sparsity": 0.6}}},
+            "minima.a: together with training: sparsity=0.6 cannot be reached: floor=0.5",
+        ),
         ({"minima": {"sgd": {"penalty": 0.1}}}, "minima.sgd.penalty: penalty belongs to pruning methods"),
         ({"minima": {"sgd": {}}, "training": {"of": "sgd"}}, "training.of: training cannot have it"),
     ],
