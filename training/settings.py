@@ -63,7 +63,9 @@ class Training(BaseModel):
     polarization: float | None = Field(
         None, ge=0, le=100, description="t of pr: weight of the size of a factor beside its distance from the mean"
     )
-    score: Literal["norm", "gamma", "taylor"] | None = Field(None, description="what the least important groups lack")
+    score: Literal["norm", "gamma", "taylor"] | None = Field(
+        None, description="by what the least important groups are found"
+    )
     scope: Literal["network", "layer"] | None = Field(
         None, description="cut the lowest scores of the whole network, or the same share of each layer"
     )

@@ -17,7 +17,8 @@ const FIRST = {
   Training: () => ['epochs', 'batch_size', 'lr', 'schedule', 'momentum', 'weight_decay'],
   Minimum: ({ optimizer, method, checkpoint }, properties) => {
     if (checkpoint) return ['checkpoint'];
-    if (method) return ['method', 'sparsity', 'macs', 'of', ...(properties.method?.options?.[method] ?? []), 'seed'];
+    const options = properties.method?.options?.[method] ?? [];
+    if (method) return ['method', 'sparsity', 'macs', 'of', ...options.filter((name) => name !== 'retrain'), 'seed', ...options.filter((name) => name === 'retrain')];
     return ['method', 'optimizer', 'seed', 'checkpoint', ...(optimizer === 'altsdp' ? PRUNING : [])];
   },
   Curve: () => ['from', 'to', 'kind', 'epochs'],

@@ -32,7 +32,7 @@ export class MinimaPanel {
       hasSharpness ? 'Sharpness: how much the train loss rises on average at that relative distance.' : '',
     ].join(' ');
     this.pruning.replaceChildren(...runs.filter(({ pruning }) => pruning?.text).map(({ name, pruning }) =>
-      element('p.caption', {}, colouredName(this.#colours[name], name), `: ${pruning.text}.`)));
+      element('p.caption', {}, colouredName(this.#colours[name], name), ` ${pruning.text}.`)));
     this.place.replaceChildren(
       dataTable({
         caption: 'minima',

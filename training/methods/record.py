@@ -38,10 +38,12 @@ def pruning_text(record: dict[str, Any], *, retrained: bool = False) -> str:
     elif record["method"] in ("altsdp", "grda") and ("wished_sparsity" in record or "wished_macs" in record):
         parts.append("the threshold acted to the end, and the wish was not reached")
     if cut is not None:
-        lost = f"test accuracy {cut['test_accuracy_before']:.1%} before, {cut['test_accuracy_after']:.1%} after"
+        before, after = (_percent(cut[f"test_accuracy_{when}"]) for when in ("before", "after"))
+        lost = f"test accuracy {before} before, {after} after"
         if "test_accuracy_stale" in cut:
-            lost += f" ({cut['test_accuracy_stale']:.1%} with stale BatchNorm statistics)"
-        parts.append(f"cut after epoch {cut['epoch']}: {lost}")
+            lost += f" ({_percent(cut['test_accuracy_stale'])} with stale BatchNorm statistics)"
+        when = f"after epoch {cut['epoch']}" if cut["epoch"] else "at the start"
+        parts.append(f"cut {when}: {lost}")
         if cut["collapsed"]:
             parts.append("the cut network had collapsed: no better than guessing")
         if retrained:
@@ -49,3 +51,7 @@ def pruning_text(record: dict[str, Any], *, retrained: bool = False) -> str:
     if record.get("collapsed") and not (cut is not None and cut["collapsed"] and not retrained):
         parts.append("collapsed: no better than guessing")
     return "; ".join(parts)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

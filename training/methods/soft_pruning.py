@@ -4,9 +4,9 @@
     fpgm  the filters nearest to the others, score_i = Σ_j ||w_i - w_j||      (He et al. 2019: geometric median)
 
 The same share of each layer: distances of filters of different layers cannot be compared. Where BatchNorm follows, a
-filter that is zero and grows again is at once normalised to full size, and the network collapses. So there γ and β
-become zero, the filter keeps its weights, and grows again with γ; norms and distances are those of |γ_i| w_i. Elsewhere
-the bias stays: ReLU passes no gradient at exactly zero, from which nothing would grow. After the last epoch the filters
+filter that is zero and grows again is at once normalised to full size, and the network collapses. So there γ becomes
+zero, the filter keeps its weights, and grows again with γ; norms and distances are those of |γ_i| w_i. The shift (bias
+or β) stays: ReLU passes no gradient at exactly zero, from which nothing would grow. After the last epoch the filters
 with all that belongs to them are cut.
 """
 
@@ -34,11 +34,8 @@ class SoftFilterPruning(Method):
         for layer in self.context.layers:
             norm = self.context.norm_parameters.get(layer["name"])
             gone = removed[layer["name"]]
-            if norm is None:
-                layer["params"][0][gone] = 0.0
-            else:
-                for parameter in norm:
-                    parameter[gone] = 0.0
+            factor = layer["params"][0] if norm is None else norm[0]
+            factor[gone] = 0.0
         reestimate_statistics(self.context.model, self.context.data.x_train)
 
     def removed_at_the_end(self) -> dict[str, Tensor] | None:
