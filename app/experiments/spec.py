@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from valleyscope.app.experiments.method_comparison import star, with_methods
 from valleyscope.app.experiments.spec_errors import InvalidField, raise_errors
 from valleyscope.app.experiments.spec_errors import Path as FieldPath
 from valleyscope.landscape.storage.records import coinciding_lines, line_name
@@ -21,6 +22,7 @@ from valleyscope.training.settings import LARGEST_SEED, STRENGTHS, Training
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
 _MIN_SNAPSHOTS = 3
+_MOST_MINIMA = 16
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
 
 
@@ -167,7 +169,13 @@ class Spec(BaseModel):
     model: Model = Field(Model(), description="the network")
     seed: Seed = Field(0, description="seed of everything without a seed")
     training: Training = Field(Training(), description="settings of all minima, unless a minimum overrides them")
-    minima: dict[Name, Minimum] = Field(min_length=1, max_length=16, description="the trained networks, by name")
+    minima: dict[Name, Minimum] = Field(min_length=1, max_length=256, description="the trained networks, by name")
+    methods: tuple[str | dict[str, Any], ...] | None = Field(
+        None, max_length=32, description="pruning methods to compare, instead of minima; or objects with their options"
+    )
+    sparsities: tuple[float, ...] | None = Field(None, max_length=8, description="shares of zero groups for `methods`")
+    macs: tuple[float, ...] | None = Field(None, max_length=8, description="shares of multiply-adds left, instead")
+    seeds: int | None = Field(None, ge=1, le=20, description="repetitions of `methods`, each from another seed")
     curves: dict[Name, Curve] | None = Field(
         None, max_length=32, description="curves by name; by default from the first minimum"
     )
@@ -190,6 +198,8 @@ class Spec(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_minima(cls, values: Any) -> Any:
+        if isinstance(values, dict):
+            values = with_methods(values)
         if isinstance(values, dict) and values.get("minima") is None:
             message = "minima is missing: name at least one, as {'sgd': {'optimizer': 'sgd'}}"
             raise_errors([InvalidField(("minima",), None, message)])
@@ -209,6 +219,9 @@ class Spec(BaseModel):
         return self
 
     def _method_errors(self) -> Iterator[InvalidField]:
+        if self.methods is None and len(self.minima) > _MOST_MINIMA:
+            message = f"{len(self.minima)} minima have too many lines between them: give {_MOST_MINIMA} at most"
+            yield InvalidField(("minima",), len(self.minima), message)
         if self.training.of is not None:
             yield InvalidField(("training", "of"), self.training.of, "training cannot have it: give `of` in a minimum")
         for name, own in self.minima.items():
@@ -382,8 +395,12 @@ class Spec(BaseModel):
 
     @property
     def lines(self) -> list[tuple[str, str]]:
-        """Every pair of minima, in the order of the spec."""
-        return list(combinations(self.minima, 2))
+        """Every pair of minima, in the order of the spec; of a comparison of methods, SGD and each other network."""
+        if self.methods is None:
+            return list(combinations(self.minima, 2))
+        start, end = self.between or (None, None)
+        judged = [(start, other) for other in (end, self.control) if start in self.minima and other in self.minima]
+        return list(dict.fromkeys([*star(list(self.minima)), *judged]))
 
     @property
     def between(self) -> tuple[str, str] | None:
@@ -398,6 +415,8 @@ class Spec(BaseModel):
     def control(self) -> str | None:
         """The unrelated minimum beside them."""
         rest = [name for name in self.minima if name not in (self.between or ())]
+        if self.methods is not None and "control" in rest:
+            return self.verdict.control or "control"
         return self.verdict.control or (rest[0] if rest else None)
 
     def resolved(self) -> dict[str, Any]:
