@@ -154,6 +154,35 @@ class Minimum(ResponseModel):
     )
 
 
+class MethodSpread(ResponseModel):
+    mean: Number
+    deviation: Number | None = Field(description="standard deviation over seeds; null for one seed")
+    count: int = Field(description="number of seeds")
+
+
+class MethodRow(ResponseModel):
+    """One method at one share of pruning."""
+
+    name: str
+    method: str
+    wish: float | None = Field(description="share of zero groups, or of multiply-adds left")
+    minima: list[str] = Field(description="its networks, one for each seed")
+    values: dict[str, MethodSpread] = Field(
+        description="test_accuracy, accuracy_before_cut, accuracy_after_cut, train_loss, zero_groups, macs, rise and "
+        "barrier to the SGD network of the same seed, time over that of SGD"
+    )
+    collapsed: int = Field(description="seeds in which the network is no better than guessing")
+
+
+class Methods(ResponseModel):
+    """Pruning methods side by side."""
+
+    experiment: str
+    rows: list[MethodRow]
+    remarks: list[str] = Field(description="what a reader should not miss")
+    published: list[dict[str, Any]] = Field(description="numbers of the paper for this network and data, not ours")
+
+
 class Minima(ResponseModel):
     """The minima that are ready."""
 

@@ -91,7 +91,8 @@ def _errors(content: Mapping[str, Any]) -> Iterator[InvalidField]:
                 yield InvalidField((field, index), share, f"{share!r} is not a share above 0 and below 1")
     for field, low, high in (("seeds", 1, 20), ("seed", 0, 2**62)):
         number = content.get(field)
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high):
+        whole = isinstance(number, int) and not isinstance(number, bool)
+        if number is not None and not (whole and low <= number <= high):
             yield InvalidField((field,), number, f"{number!r} is not a whole number from {low} to {high}")
 
 

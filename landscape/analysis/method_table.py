@@ -89,9 +89,8 @@ def remarks(rows: Sequence[MethodRow]) -> list[str]:
         if row.collapsed
     ]
     for ours in (row for row in rows if row.method == "altsdp"):
-        for other in (row for row in rows if row.method in _SIMPLE and row.wish == ours.wish):
-            if (sentence := _compared(ours, other)) is not None:
-                found.append(sentence)
+        simple = (row for row in rows if row.method in _SIMPLE and row.wish == ours.wish)
+        found += [sentence for other in simple if (sentence := _compared(ours, other)) is not None]
     return found
 
 
@@ -151,7 +150,7 @@ def _measured(landscape: Landscape, minimum: MinimumRecord) -> dict[str, float]:
 
 def _seconds_over(minimum: MinimumRecord, sgd: MinimumRecord) -> float | None:
     """Training time over that of SGD; a cut of SGD's network has SGD's time and its own."""
-    seconds, base = (float(np.nansum(run.epochs.get("seconds", [math.nan]))) for run in (minimum, sgd))
+    seconds, base = (run.final.get("seconds", 0.0) for run in (minimum, sgd))
     if base <= 0:
         return None
     return (seconds + (base if minimum.settings.get("of") else 0.0)) / base

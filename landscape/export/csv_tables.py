@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from valleyscope.landscape.analysis.method_table import COLUMNS, method_table
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Grid, PathValues
@@ -31,6 +32,7 @@ def write_spreadsheets(landscape: Landscape, directory: Path) -> list[Path]:
         "minima.csv": _minima(landscape),
         "training.csv": _training(landscape),
         "layers.csv": _layers(landscape),
+        "methods.csv": _methods(landscape),
     }
     written = []
     for name, rows in tables.items():
@@ -110,6 +112,18 @@ def _layers(landscape: Landscape) -> Iterator[Row]:
     for minimum in landscape.minima.values():
         for layer in minimum.layers:
             yield [minimum.name, *astuple(layer)]
+
+
+def _methods(landscape: Landscape) -> Iterator[Row]:
+    statistics = ("mean", "deviation", "count")
+    yield ["name", "method", "wish", "collapsed", *(f"{column}_{part}" for column in COLUMNS for part in statistics)]
+    for row in method_table(landscape):
+        cells = [
+            getattr(row.values[column], part) if column in row.values else None
+            for column in COLUMNS
+            for part in statistics
+        ]
+        yield [row.name, row.method, row.wish, row.collapsed, *cells]
 
 
 def _columns(records: Iterable[Mapping[str, Grid] | Mapping[str, PathValues]]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from plotly.offline import get_plotlyjs
 
+from valleyscope.landscape.analysis.method_table import method_table, remarks
 from valleyscope.landscape.claim import Claim, claim_of, computed_planes
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.figures import QUANTITIES, profile_paths
@@ -50,6 +51,7 @@ def report_html(landscape: Landscape) -> str:
         [
             *(_plane_section(plane, claim) for plane in planes),
             _paths_section(landscape),
+            _methods_section(landscape),
             _minima_section(landscape, colours),
             _training_section(landscape, colours),
             _surfaces_section(planes),
@@ -100,6 +102,16 @@ def _minima_section(landscape: Landscape, colours: Mapping[str, str]) -> str:
         plot = _figure("groups that are zero, by layer", kind="sparsity")
         content += f"<h3>Sparsity by layer</h3>{_legend(colours)}{plot}"
     return _section("Minima", content)
+
+
+def _methods_section(landscape: Landscape) -> str:
+    """A comparison of pruning methods, if the landscape is one."""
+    rows = method_table(landscape)
+    if not rows:
+        return ""
+    said = "".join(f"<p>{text(remark)}</p>" for remark in remarks(rows))
+    plot = _figure("test accuracy over the multiply-adds left", kind="pareto")
+    return _section("Pruning methods", said + plot + tables.methods_table(rows))
 
 
 def _training_section(landscape: Landscape, colours: Mapping[str, str]) -> str:

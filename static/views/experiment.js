@@ -9,6 +9,7 @@ import { Cursor } from '../landscape/path-cursor.js';
 import { LiveExperiment } from '../landscape/live-experiment.js';
 import { SHOWN, readView } from '../landscape/view-state.js';
 import { Downloads } from '../panels/downloads.js';
+import { MethodsPanel } from '../panels/methods.js';
 import { MinimaPanel, SparsityPanel, TrainingPanel } from '../panels/minima.js';
 import { ProfilesPanel } from '../panels/profiles.js';
 import { ProvenancePanel } from '../panels/provenance.js';
@@ -46,6 +47,7 @@ class ExperimentView {
     this.verdict = new VerdictPanel(live);
     this.surfaces = new SurfacesPanel([{ live, ...shared }], shared);
     this.profiles = new ProfilesPanel(live, shared);
+    this.methods = new MethodsPanel(live, shared);
     this.minima = new MinimaPanel(live, shared);
     this.sparsity = new SparsityPanel(live, shared);
     this.training = new TrainingPanel(live, shared);
@@ -70,6 +72,7 @@ class ExperimentView {
       this.verdict.node,
       this.surfaces.node,
       this.profiles.node,
+      this.methods.node,
       this.minima.node,
       this.sparsity.node,
       this.training.node,
@@ -95,6 +98,7 @@ class ExperimentView {
     this.profiles.update(this.view);
     this.training.update(this.view);
     this.sparsity.draw();
+    this.methods.draw();
   }
 
   /** Redraw the parts that changed. */
@@ -110,6 +114,7 @@ class ExperimentView {
       this.sparsity.draw();
     }
     if (parts.has('paths') || turned) this.profiles.draw();
+    if (parts.has('paths') || parts.has('minima') || turned) toastErrors(() => this.methods.load());
     if (parts.has('experiment')) this.provenance.draw();
     if ([`plane ${this.view.plane}`, 'paths', 'verdict'].some((part) => parts.has(part))) this.surfaces.draw();
   }
@@ -140,7 +145,7 @@ class ExperimentView {
     this.context.theme.removeEventListener('change', this.ontheme);
     this.live.close();
     this.downloads.close();
-    for (const panel of [this.surfaces, this.profiles, this.training, this.sparsity]) panel.close();
+    for (const panel of [this.surfaces, this.profiles, this.training, this.sparsity, this.methods]) panel.close();
   }
 
   #drawHead() {

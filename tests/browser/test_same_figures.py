@@ -13,8 +13,10 @@ import pytest
 from playwright.sync_api import Browser, Page, Route
 
 from tests.landscape import cases
+from tests.landscape.analysis.test_method_table import compared
 from tests.landscape.figures.test_figures import array
 from valleyscope.landscape import figures
+from valleyscope.landscape.analysis.method_table import method_table
 from valleyscope.landscape.claim import Level, claim_of
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.figures.scale import scale_for, significant
@@ -27,7 +29,7 @@ from valleyscope.landscape.storage.records import Grid, LayerRecord, MinimumReco
 ADDRESS = "http://figures.test"
 TYPES = {".js": "text/javascript", ".json": "application/json"}
 MODULES = ("landscape/claim", "landscape/plane", "landscape/records", *(f"plots/{name}" for name in (
-    "contour", "export", "numbers", "profile", "scale", "sparsity", "surface3d", "training",
+    "contour", "export", "numbers", "pareto", "profile", "scale", "sparsity", "surface3d", "training",
 )))  # fmt: skip
 # Figures as JSON, with words for numbers that JSON lacks.
 SCRIPT = """async ({ modules, data, wanted }) => {
@@ -48,6 +50,7 @@ SCRIPT = """async ({ modules, data, wanted }) => {
     surface3d: ({ plane, ...view }) => page.surfaceFigure(planes[plane], { ...shared, ...view }),
     profile: (view) => page.profilePairFigure(entries, { splits: ['train', data.errorSplit], ...view }),
     training: ({ quantity, log }) => page.trainingParts(runs, quantity, log),
+    pareto: ({ mode }) => page.paretoFigure(data.methods, { mode }),
     sparsity: ({ mode }) => page.sparsityFigure(minima, { mode, colours: data.colours }),
     paper: ({ plane, mode }) => page.paperFigure(planes[plane], [
       { ...shared, mode, split: 'train', value: 'loss', log: false },
@@ -299,6 +302,12 @@ def test_training_and_sparsity_are_the_same(page: Page, name: str) -> None:
     python = drawn_by_python(figures.sparsity(minima, theme="dark"), *beside)
     assert not list(differences(without(found[0], *beside), python))
     check(page, landscape, pairs)
+
+
+def test_methods_over_multiply_adds_are_the_same(page: Page) -> None:
+    landscape = compared()
+    rows = method_table(landscape)
+    check(page, landscape, [("pareto", {"mode": "dark"}, drawn_by_python(figures.pareto(rows, theme="dark")))])
 
 
 def test_scales_and_numbers_follow_one_rule(page: Page) -> None:

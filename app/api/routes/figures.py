@@ -13,6 +13,7 @@ from valleyscope.app.api.dependencies import ExperimentId, State
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
 from valleyscope.app.api.routes.results import PlaneName, Split, Value, find_grid, find_plane
 from valleyscope.app.storage.experiment_table import ExperimentRow
+from valleyscope.landscape.analysis.method_table import method_table
 from valleyscope.landscape.claim import claim_of
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 router = APIRouter(tags=["results"])
 
-Kind = Literal["contour", "surface3d", "profile", "training", "sparsity", "paper"]
+Kind = Literal["contour", "surface3d", "profile", "training", "sparsity", "paper", "pareto"]
 Quantity = Literal["loss", "accuracy", "sparsity", "zero_groups", "threshold", "angle", "learning_rate"]
 
 
@@ -97,6 +98,11 @@ def _draw(landscape: Landscape, row: ExperimentRow, query: FigureQuery) -> go.Fi
             return figures.profile(*paths, **log, **shared)
         case "training":
             return figures.training(_minima(landscape, row), query.quantity, **log, **shared)
+        case "pareto":
+            rows = method_table(landscape)
+            if not rows:
+                raise not_available("there is no comparison of methods", row)
+            return figures.pareto(rows, theme=query.theme)
         case "sparsity":
             return figures.sparsity(_minima(landscape, row), **shared)
 

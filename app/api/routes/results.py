@@ -12,9 +12,10 @@ from valleyscope.app.api.cached_responses import cached_response, not_available
 from valleyscope.app.api.dependencies import ExperimentId, State
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
 from valleyscope.app.api.problems import Problem
-from valleyscope.app.api.schemas import Minima, Profile, Surface, Verdict
+from valleyscope.app.api.schemas import Methods, Minima, Profile, Surface, Verdict
 from valleyscope.app.api.serializers import planes_of
 from valleyscope.app.storage.experiment_table import ExperimentRow
+from valleyscope.landscape.analysis.method_table import method_table, remarks
 from valleyscope.landscape.json_encoding import (
     encoded,
     minimum_json,
@@ -26,6 +27,7 @@ from valleyscope.landscape.json_encoding import (
 )
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Floats, PlaneRecord
+from valleyscope.training.methods.published import published_numbers
 
 router = APIRouter(tags=["results"])
 
@@ -104,6 +106,23 @@ def profile(id: ExperimentId, request: Request, app_state: State) -> Response:
         )
 
     return cached_response(request, app_state, row, ("profile",), make)
+
+
+@router.get("/experiments/{id}/methods", response_model=Methods, responses={**NOT_MODIFIED, **problems(404)})
+def methods(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """Read the table of a comparison of pruning methods, with the spread of each number over seeds."""
+    row = app_state.service.experiment_table.get(id)
+
+    def make(landscape: Landscape) -> bytes:
+        if not row.spec.get("methods"):
+            raise Problem(404, "none", "the spec compares no methods: submit one with methods and sparsities")
+        rows = method_table(landscape)
+        model = row.spec.get("model") or {}
+        published = published_numbers(row.spec.get("dataset", ""), model if isinstance(model, str) else model["name"])
+        found = {"rows": [entry.to_json() for entry in rows], "remarks": remarks(rows), "published": published}
+        return encoded({"experiment": id, **found})
+
+    return cached_response(request, app_state, row, ("methods",), make)
 
 
 @router.get("/experiments/{id}/verdict", response_model=Verdict, responses={**NOT_MODIFIED, **problems(404)})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from valleyscope.app.experiments.recipes import DEMO, describe_recipe, load_recipe, recipe_names
-from valleyscope.app.experiments.spec import BadSpec, parse_spec, read_spec
+from valleyscope.app.experiments.spec import BadSpec, Spec, parse_spec, read_spec
 
 TWO: dict[str, Any] = {"minima": {"sgd": {}, "altsdp": {"optimizer": "altsdp", "c": 1e-4}}}
 
@@ -231,3 +232,48 @@ def test_a_method_that_cannot_work_is_refused_by_its_field(content: dict[str, ob
     with pytest.raises(BadSpec) as refused:
         parse_spec(content)
     assert message in str(refused.value)
+
+
+def compared(**fields: Any) -> Spec:
+    return parse_spec({"methods": ["altsdp", "one-shot"], "sparsities": [0.5], **fields})
+
+
+def test_methods_make_the_minima_of_every_seed_with_two_controls() -> None:
+    spec = compared(seeds=2, seed=7)
+    names = ["sgd", "altsdp_50", "one-shot_50", "control", "reordered"]
+    assert list(spec.minima) == [*names, *(f"{name}_s2" for name in names)]
+    assert [spec.minimum(name).seed for name in ("sgd", "altsdp_50", "sgd_s2", "altsdp_50_s2")] == [7, 7, 8, 8]
+    assert spec.minimum("reordered").initialisation == spec.minimum("sgd").initialisation
+    assert spec.minimum("reordered").order != spec.minimum("sgd").order
+    assert spec.minimum("control").initialisation != spec.minimum("sgd").initialisation
+    assert (spec.minimum("one-shot_50").of, spec.minimum("one-shot_50_s2").of) == ("sgd", "sgd_s2")
+    assert (spec.between, spec.control) == (("sgd", "altsdp_50"), "control")
+    assert parse_spec(spec.to_json()) == spec
+
+
+def test_a_comparison_of_methods_has_lines_from_sgd_to_each_network_of_its_seed() -> None:
+    spec = compared(seeds=2)
+    assert len(spec.lines) == 8
+    assert all(start.endswith("_s2") == end.endswith("_s2") for start, end in spec.lines)
+    other = compared(verdict={"between": ["altsdp_50", "one-shot_50"], "control": "control"})
+    assert {("altsdp_50", "one-shot_50"), ("altsdp_50", "control")} <= set(other.lines)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"methods": ["altspd"]}, "methods.0: method 'altspd' is unknown: use one of altsdp"),
+        ({"methods": []}, "methods: must be a list of methods"),
+        ({"sparsities": [1.5]}, "sparsities.0: 1.5 is not a share above 0 and below 1"),
+        ({"sparsities": None}, "sparsities: give shares"),
+        ({"macs": [0.5]}, "sparsities: give shares"),
+        ({"methods": None, "minima": {"sgd": {}}}, "sparsities needs methods"),
+        ({"minima": {"sgd": {}}}, "minima: methods make the minima sgd, altsdp_50"),
+        ({"methods": ["ns"]}, "minima.ns_50.method: method 'ns' prunes by the factors of BatchNorm"),
+        ({"seeds": 0}, "seeds: 0 is not a whole number from 1 to 20"),
+        ({"training": {"floor": 0.6}}, "cannot be reached: floor=0.6"),
+    ],
+)
+def test_a_wrong_comparison_of_methods_is_named(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadSpec, match=re.escape(message)):
+        compared(**fields)
