@@ -127,7 +127,7 @@ class _Run:
                 x_test=data.x_test.contiguous(memory_format=torch.channels_last),
             )
         self.data = data
-        self.groups = partition(model, settings.structure, settings.bias, settings.skip_output)
+        self.groups = partition(model, settings.structure, settings.bias, settings.skip_output, settings.tie_residual)
         self.forecast = forecast(self.groups, settings, self.steps)
         self.optimizer = _optimizer(self.groups, settings, self.forecast)
         self.identity = identity(model, data, settings)

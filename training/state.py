@@ -44,6 +44,8 @@ def identity(model: nn.Module, data: Dataset, settings: Training) -> str:
     described = settings.model_dump(mode="json")
     if settings.sparsity is None:  # as before there was such a field, so that runs of older versions resume
         del described["sparsity"]
+    if not settings.tie_residual:
+        del described["tie_residual"]
     text = json.dumps([described, data.fingerprint, shapes], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

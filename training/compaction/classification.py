@@ -27,9 +27,45 @@ from valleyscope.training.compaction.operations import (
 )
 
 _ACTIVATIONS = frozenset(
-    "relu relu6 leaky_relu elu selu celu gelu silu mish sigmoid logsigmoid tanh hardtanh hardswish hardsigmoid softplus "
-    "softsign hardshrink softshrink tanhshrink threshold dropout dropout1d dropout2d dropout3d alpha_dropout "
-    "feature_alpha_dropout abs neg square sqrt exp clamp clone contiguous detach identity".split()
+    [
+        "relu",
+        "relu6",
+        "leaky_relu",
+        "elu",
+        "selu",
+        "celu",
+        "gelu",
+        "silu",
+        "mish",
+        "sigmoid",
+        "logsigmoid",
+        "tanh",
+        "hardtanh",
+        "hardswish",
+        "hardsigmoid",
+        "softplus",
+        "softsign",
+        "hardshrink",
+        "softshrink",
+        "tanhshrink",
+        "threshold",
+        "dropout",
+        "dropout1d",
+        "dropout2d",
+        "dropout3d",
+        "alpha_dropout",
+        "feature_alpha_dropout",
+        "abs",
+        "neg",
+        "square",
+        "sqrt",
+        "exp",
+        "clamp",
+        "clone",
+        "contiguous",
+        "detach",
+        "identity",
+    ]
 )
 _POOLS = frozenset(
     f"{name}{dims}d"
@@ -88,7 +124,11 @@ def _module(node: fx.Node, module: nn.Module, x: Tensor, output: Tensor) -> Oper
     if kind in _NORMS and module.running_mean is not None:
         return Norm(node, module)
     if isinstance(module, nn.PReLU):
-        return Channelwise(node, PerChannel(node, module).function) if module.num_parameters == 1 else PerChannel(node, module)
+        return (
+            Channelwise(node, PerChannel(node, module).function)
+            if module.num_parameters == 1
+            else PerChannel(node, module)
+        )
     if name in _ACTIVATIONS and not list(module.parameters()):
         return Channelwise(node, module)
     if name in _POOLS and x.dim() == output.dim() == _dims(name) + 2:
@@ -130,7 +170,11 @@ def _padding(node: fx.Node, function: Callable[..., Any], x: Tensor) -> Operatio
     assert isinstance(pads, list | tuple)
     if not all(isinstance(pad, int) for pad in pads):
         return None
-    images, channels, samples = pads[: 2 * (x.dim() - 2)], pads[2 * (x.dim() - 2) : 2 * (x.dim() - 1)], pads[2 * (x.dim() - 1) :]
+    images, channels, samples = (
+        pads[: 2 * (x.dim() - 2)],
+        pads[2 * (x.dim() - 2) : 2 * (x.dim() - 1)],
+        pads[2 * (x.dim() - 1) :],
+    )
     if any(samples) or any(pad < 0 for pad in channels):
         return None
     if not any(channels):
@@ -147,7 +191,10 @@ def _slice(node: fx.Node, function: Callable[..., Any], x: Tensor) -> Operation 
         return None
     if len(index) > x.dim() or any(not isinstance(part, slice | int) for part in index[2:]):
         return None
-    if any(isinstance(part, slice) and any(isinstance(end, fx.Node) for end in (part.start, part.stop, part.step)) for part in index):
+    if any(
+        isinstance(part, slice) and any(isinstance(end, fx.Node) for end in (part.start, part.stop, part.step))
+        for part in index
+    ):
         return None
     if index[1] == slice(None):
         return Channelwise(node, function)

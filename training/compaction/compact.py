@@ -52,7 +52,9 @@ def compact(model: nn.Module, example: Tensor | Sequence[Tensor]) -> Compact:
         graph = trace(old, inputs)
         values = run_nodes(graph, inputs)
         operations = {
-            node: classify(graph, node, values) for node in graph.graph.nodes if node.op not in ("placeholder", "output")
+            node: classify(graph, node, values)
+            for node in graph.graph.nodes
+            if node.op not in ("placeholder", "output")
         }
         channels = _analyse(graph, operations, values)
         builder = _build(graph, operations, channels, first.dtype)

@@ -231,7 +231,9 @@ class Flatten(Operation):
 class Renumbered(Operation):
     """Adds constant channels around those of its input, or takes a slice of them; `places[i]` is the new place of i."""
 
-    def __init__(self, node: fx.Node, function: Callable[..., Any], images_only: Callable[[fx.Graph, fx.Node], fx.Node]):
+    def __init__(
+        self, node: fx.Node, function: Callable[..., Any], images_only: Callable[[fx.Graph, fx.Node], fx.Node]
+    ):
         super().__init__(node)
         self.function = function
         self.images_only = images_only
@@ -275,7 +277,8 @@ class Elementwise(Operation):
     def channels(self, known: Known, value: Any) -> Channels | None:  # noqa: ARG002
         inputs = {source: known[source] for source in self.node.all_input_nodes}
         arguments, options = fx.node.map_arg(
-            (self.node.args, self.node.kwargs), lambda source: inputs[source].constants  # type: ignore[union-attr]
+            (self.node.args, self.node.kwargs),
+            lambda source: inputs[source].constants,  # type: ignore[union-attr]
         )
         constants = self.function(*arguments, **options)
         varying = torch.stack([channels.varying for channels in inputs.values() if channels is not None])
