@@ -148,6 +148,12 @@ class Minimum(ResponseModel):
     layers: list[Layer]
     final: dict[str, Number] = Field(description="the last values")
     checkpoint: str | None = Field(description="name of its file under /files")
+    compact: dict[str, Any] | None = Field(
+        None,
+        description="the network without its zero groups: `before`, `after` with parameters, multiply_adds and bytes; "
+        "`latency` in seconds by batch size (median and quartiles), `layers` with their widths, `files`; "
+        "`smaller` is false without zero groups, `refused` says why a network was not handled; null before that",
+    )
 
 
 class Minima(ResponseModel):

@@ -114,6 +114,8 @@ def write_minimum(parent: h5py.Group, trajectories: h5py.Group, minimum: Minimum
     if minimum.checkpoint is not None:
         group.attrs["checkpoint"] = minimum.checkpoint
     write_json(group, "settings", minimum.settings)
+    if minimum.compact is not None:
+        write_json(group, "compact", minimum.compact)
     columns = trajectories.create_group(minimum.name, track_order=True)
     for column, values in minimum.epochs.items():
         columns[column] = values
@@ -140,6 +142,7 @@ def read_minimum(parent: h5py.Group, name: str) -> MinimumRecord:
         layers=_read_layers(_hdf5.subgroup(group, "layers")),
         final={quantity: _hdf5.number(final, quantity) for quantity in _hdf5.names(final)},
         checkpoint=_hdf5.text_attribute(group, "checkpoint") if _hdf5.has_attribute(group, "checkpoint") else None,
+        compact=read_json(group, "compact") if _hdf5.has_attribute(group, "compact") else None,
     )
 
 

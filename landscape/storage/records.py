@@ -134,7 +134,8 @@ class MinimumRecord:
     """One trained network: its settings, the metrics of each epoch, the sparsity of its layers.
 
     ``epochs`` has arrays of one length: epoch, train_loss, train_accuracy, test_loss, test_accuracy, sparsity,
-    zero_groups, learning_rate, threshold, angle, seconds, or some of them.
+    zero_groups, learning_rate, threshold, angle, seconds, or some of them. ``compact`` has the size and latency of the
+    network before and after its zero groups were removed (``smaller``), or why they were not; None if it was not tried.
     """
 
     name: str
@@ -144,6 +145,7 @@ class MinimumRecord:
     layers: list[LayerRecord] = field(default_factory=list)
     final: dict[str, float] = field(default_factory=dict)
     checkpoint: str | None = None
+    compact: dict[str, Any] | None = None
 
 
 def recorded(values: Floats) -> bool:

@@ -9,6 +9,7 @@ import { Cursor } from '../landscape/path-cursor.js';
 import { LiveExperiment } from '../landscape/live-experiment.js';
 import { SHOWN, readView } from '../landscape/view-state.js';
 import { Downloads } from '../panels/downloads.js';
+import { CompactPanel } from '../panels/compact.js';
 import { MinimaPanel, SparsityPanel, TrainingPanel } from '../panels/minima.js';
 import { ProfilesPanel } from '../panels/profiles.js';
 import { ProvenancePanel } from '../panels/provenance.js';
@@ -47,6 +48,7 @@ class ExperimentView {
     this.surfaces = new SurfacesPanel([{ live, ...shared }], shared);
     this.profiles = new ProfilesPanel(live, shared);
     this.minima = new MinimaPanel(live, shared);
+    this.compact = new CompactPanel(live, shared);
     this.sparsity = new SparsityPanel(live, shared);
     this.training = new TrainingPanel(live, shared);
     this.downloads = new Downloads(live, context.api, {
@@ -71,6 +73,7 @@ class ExperimentView {
       this.surfaces.node,
       this.profiles.node,
       this.minima.node,
+      this.compact.node,
       this.sparsity.node,
       this.training.node,
       this.provenance.node,
@@ -102,6 +105,7 @@ class ExperimentView {
     if (parts.has('experiment')) this.#drawHead();
     if (parts.has('experiment') || parts.has('verdict') || parts.has('minima')) this.verdict.draw();
     if (parts.has('experiment') || parts.has('minima') || parts.has('verdict')) this.minima.draw();
+    if (parts.has('minima')) this.compact.draw();
     // Panels that wait for numbers must know when the experiment ended.
     const turned = this.live.active !== this.wasActive;
     this.wasActive = this.live.active;

@@ -27,53 +27,20 @@ from valleyscope.training.compaction.operations import (
 )
 
 _ACTIVATIONS = frozenset(
-    [
-        "relu",
-        "relu6",
-        "leaky_relu",
-        "elu",
-        "selu",
-        "celu",
-        "gelu",
-        "silu",
-        "mish",
-        "sigmoid",
-        "logsigmoid",
-        "tanh",
-        "hardtanh",
-        "hardswish",
-        "hardsigmoid",
-        "softplus",
-        "softsign",
-        "hardshrink",
-        "softshrink",
-        "tanhshrink",
-        "threshold",
-        "dropout",
-        "dropout1d",
-        "dropout2d",
-        "dropout3d",
-        "alpha_dropout",
-        "feature_alpha_dropout",
-        "abs",
-        "neg",
-        "square",
-        "sqrt",
-        "exp",
-        "clamp",
-        "clone",
-        "contiguous",
-        "detach",
-        "identity",
-    ]
+    (
+        *("relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu"),
+        *("mish", "sigmoid", "logsigmoid", "tanh", "hardtanh", "hardswish", "hardsigmoid", "softplus"),
+        *("softsign", "hardshrink", "softshrink", "tanhshrink", "threshold", "dropout", "dropout1d", "dropout2d"),
+        *("dropout3d", "alpha_dropout", "feature_alpha_dropout", "abs", "neg", "square", "sqrt", "exp"),
+        *("clamp", "clone", "contiguous", "detach", "identity"),
+    )
 )
-_POOLS = frozenset(
-    f"{name}{dims}d"
-    for dims in (1, 2, 3)
-    for name in ("max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool", "maxpool", "avgpool")
-    + ("adaptiveavgpool", "adaptivemaxpool", "lppool", "lp_pool", "zeropad", "constantpad", "reflectionpad")
-    + ("replicationpad", "circularpad")
+_POOL_NAMES = (
+    *("max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool", "lp_pool"),
+    *("maxpool", "avgpool", "adaptiveavgpool", "adaptivemaxpool", "lppool"),
+    *("zeropad", "constantpad", "reflectionpad", "replicationpad", "circularpad"),
 )
+_POOLS = frozenset(f"{name}{dims}d" for dims in (1, 2, 3) for name in _POOL_NAMES)
 _REDUCTIONS = frozenset(("mean", "sum", "amax", "amin"))
 _BINARY = {
     operator.add: Addition,
@@ -114,7 +81,7 @@ def _module(node: fx.Node, module: nn.Module, x: Tensor, output: Tensor) -> Oper
     if module._forward_hooks or module._forward_pre_hooks or not type(module).__module__.startswith("torch.nn.modules"):
         return None
     kind, name = type(module), type(module).__name__.lower()
-    if kind is nn.Linear:
+    if type(module) is nn.Linear:
         return Layer(node, module) if x.dim() == 2 else None
     if kind in _CONVOLUTIONS and x.dim() == _dims(kind.__name__) + 2:
         assert isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d)
@@ -179,8 +146,8 @@ def _padding(node: fx.Node, function: Callable[..., Any], x: Tensor) -> Operatio
         return None
     if not any(channels):
         return Channelwise(node, function)
-    rest = {"mode": "constant", "value": None} | {"mode": m for m in node.args[2:3]} | dict(node.kwargs)
-    if rest["mode"] != "constant" or any(images):
+    mode = node.args[2] if len(node.args) > 2 else node.kwargs.get("mode", "constant")
+    if mode != "constant" or any(images):
         return None
     return Renumbered(node, function, lambda _, value: value)
 

@@ -229,7 +229,12 @@ class Flatten(Operation):
 
 
 class Renumbered(Operation):
-    """Adds constant channels around those of its input, or takes a slice of them; `places[i]` is the new place of i."""
+    """Adds constant channels around those of its input, or takes a slice of them.
+
+    `images_only` adds what the operation does to images; `origins` are the old numbers of channels, -1 for new ones.
+    """
+
+    origins: Tensor
 
     def __init__(
         self, node: fx.Node, function: Callable[..., Any], images_only: Callable[[fx.Graph, fx.Node], fx.Node]
@@ -310,7 +315,7 @@ class Product(Elementwise):
 class Addition(Elementwise):
     """The sum of two values: of a residual block and its shortcut."""
 
-    def build(self, builder: Builder, live: Tensor) -> Part:
+    def build(self, builder: Builder, live: Tensor) -> Part:  # noqa: ARG002
         a, b = self.node.args
         assert isinstance(a, fx.Node)
         assert isinstance(b, fx.Node)

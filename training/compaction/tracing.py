@@ -110,7 +110,7 @@ def _is_in_place(graph: fx.GraphModule, node: fx.Node) -> bool:
 def _make_pure(graph: fx.GraphModule, node: fx.Node) -> None:
     """Replace an in-place operation by the one that returns a new tensor."""
     if node.op == "call_module":
-        graph.get_submodule(str(node.target)).inplace = False
+        graph.get_submodule(str(node.target)).inplace = False  # type: ignore[assignment]
     elif node.target in _IN_PLACE_OPERATORS:
         node.target = _IN_PLACE_OPERATORS[node.target]
     elif (name := _pure_name(node)) is not None:
