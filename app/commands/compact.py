@@ -34,7 +34,7 @@ def add_compact_command(commands: Any) -> None:
 
 
 def make_compact_files(options: argparse.Namespace, console: Console) -> int:
-    """Print one table for all checkpoints, and the paths of the files."""
+    """Print one table for all checkpoints, and the paths of the files; exit status 1 if a network was refused."""
     from valleyscope.app.settings import Settings
     from valleyscope.training.compaction import NotCompactable, compact
     from valleyscope.training.compaction.exports import onnx_is_installed
@@ -43,28 +43,30 @@ def make_compact_files(options: argparse.Namespace, console: Console) -> int:
     formats = _formats(options.formats) or (FORMATS[:2] if onnx_is_installed() else FORMATS[:1])
     table = Table(box=None, pad_edge=False)
     for title in ("network", "", "parameters", "multiply-adds", "bytes", *(f"latency, {batch}" for batch in BATCHES)):
-        table.add_column(title, justify="left" if title in ("network", "") else "right")
+        table.add_column(title, justify="left" if title in ("network", "") else "right", no_wrap=True)
     written: list[Path] = []
     notes: list[str] = []
+    refused = False
     for file in _checkpoints(options.source):
         model, example = _network(file, options.data or Settings.load().data)
         try:
             found = compact(model, example)
         except NotCompactable as error:
             notes.append(f"{file.name}: {error}")
+            refused = True
+            continue
+        notes += [f"{file.name}: left whole: {name}: {reason}" for name, reason in found.report.left_whole.items()]
+        if not found.report.is_smaller:
+            notes.append(f"{file.name} has no zero groups to remove")
             continue
         times = [latencies([model, found.model], found.example, batch) for batch in BATCHES]
         _add_rows(table, file.name.removesuffix(".safetensors"), found, times)
-        notes += [f"{file.name}: left whole: {name}: {reason}" for name, reason in found.report.left_whole.items()]
-        if found.report.is_smaller:
-            written += _write(found, file, options.out or file.parent, formats)
-        else:
-            notes.append(f"{file.name} has no zero groups to remove")
+        written += _write(found, file, options.out or file.parent, formats)
     if table.row_count:
         console.print(table, highlight=False)
     for line in (*notes, *map(str, written)):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-    return 0 if table.row_count else 1
+    return 1 if refused else 0
 
 
 def _formats(text: str | None) -> tuple[str, ...]:
@@ -111,11 +113,13 @@ def _add_rows(table: Table, name: str, found: Compact, times: list[list[Latency]
     report = found.report
     for place, (label, size) in enumerate((("as trained", report.before), ("compact", report.after))):
         counts = [f"{count:,}" for count in (size.parameters, size.multiply_adds, size.bytes)]
-        cells = [
-            f"{1000 * pair[place].median:.3g} ms ({1000 * pair[place].low:.3g} to {1000 * pair[place].high:.3g})"
-            for pair in times
-        ]
+        cells = [_milliseconds(pair[place]) for pair in times]
         table.add_row("" if place else name, label, *counts, *cells)
+
+
+def _milliseconds(found: Latency) -> str:
+    median, low, high = (f"{1000 * seconds:.3g}" for seconds in (found.median, found.low, found.high))
+    return f"{median} ms\n[dim]{low} to {high}[/dim]"
 
 
 def _write(found: Compact, file: Path, out: Path, formats: tuple[str, ...]) -> list[Path]:

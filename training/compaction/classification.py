@@ -72,6 +72,12 @@ def classify(graph: fx.GraphModule, node: fx.Node, values: dict[fx.Node, Any]) -
         module = graph.get_submodule(str(node.target))
         found = _module(node, module, inputs[0], output) if plain and len(inputs) == 1 else None
         return found or Whole(node, _reason_of_module(module), module)
+    if (
+        _name(node) in _FLATTENING
+        and all(map(_has_channels, (inputs[0], output)))
+        and _is_flattening(inputs[0], output)
+    ):
+        return Flatten(node)  # its other arguments may be sizes of values
     function = _callable(node)
     found = _function(node, function, inputs, output) if plain else None
     return found or Whole(node, "" if _is_shape(output) else f"{_name(node)} is not known to treat channels alike")
@@ -123,8 +129,6 @@ def _function(node: fx.Node, function: Callable[..., Any], inputs: list[Tensor],
         return Channelwise(node, function)
     if name in _REDUCTIONS and _reduces_pixels(node, x.dim()):
         return Channelwise(node, function)
-    if name in _FLATTENING and _is_flattening(x, output):
-        return Flatten(node)
     if key is F.pad:
         return _padding(node, function, x)
     if key is operator.getitem:
