@@ -35,6 +35,7 @@ _ACTIVATIONS = frozenset(
         *("clamp", "clone", "contiguous", "detach", "identity"),
     )
 )
+_ACTIVATION_MODULES = frozenset(name.replace("_", "") for name in _ACTIVATIONS)
 _POOL_NAMES = (
     *("max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool", "lp_pool"),
     *("maxpool", "avgpool", "adaptiveavgpool", "adaptivemaxpool", "lppool"),
@@ -97,12 +98,8 @@ def _module(node: fx.Node, module: nn.Module, x: Tensor, output: Tensor) -> Oper
     if kind in _NORMS and module.running_mean is not None:
         return Norm(node, module)
     if isinstance(module, nn.PReLU):
-        return (
-            Channelwise(node, PerChannel(node, module).function)
-            if module.num_parameters == 1
-            else PerChannel(node, module)
-        )
-    if name in _ACTIVATIONS and not list(module.parameters()):
+        return PerChannel(node, module)
+    if name in _ACTIVATION_MODULES and not list(module.parameters()):
         return Channelwise(node, module)
     if name in _POOLS and x.dim() == output.dim() == _dims(name) + 2:
         return Channelwise(node, module)

@@ -116,6 +116,8 @@ class PerChannel(Channelwise):
         return Part(node, part.present)
 
     def _sliced(self, present: tuple[int, ...]) -> nn.Module:
+        if getattr(self.module, "num_parameters", None) == 1:  # a PReLU with one slope for all channels
+            return copy.deepcopy(self.module)
         return _with_rows(self.module, present, num_features=len(present), num_parameters=len(present))
 
 

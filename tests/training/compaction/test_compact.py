@@ -189,3 +189,13 @@ def test_the_old_network_is_not_changed() -> None:
     compact(model, torch.zeros(1, 3, 8, 8))
     assert model.training
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("activation", [nn.LeakyReLU(0.1), nn.ReLU6(), nn.SiLU(), nn.Hardswish(), nn.PReLU(), nn.ELU()])
+def test_activations_keep_constants_of_zero_filters(activation: nn.Module) -> None:
+    layers = [nn.Conv2d(1, 6, 3), activation, nn.AvgPool2d(2), nn.Flatten(), nn.Linear(24, 3)]
+    model = with_zero_groups(nn.Sequential(*layers), bias=False)
+    found = compact(model, torch.zeros(1, 1, 6, 6))
+    assert difference(model, found.model, torch.randn(2, 1, 6, 6)) < 1e-5
+    assert not found.report.left_whole
+    assert found.report.layers[0].outputs[1] < 6
