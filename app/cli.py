@@ -13,6 +13,7 @@ from rich.console import Console
 
 from valleyscope.app.commands.admin import add_admin_commands
 from valleyscope.app.commands.client import add_server
+from valleyscope.app.commands.compact import add_compact_command
 from valleyscope.app.commands.export import export_landscape
 from valleyscope.app.commands.remote import add_commands
 from valleyscope.app.commands.run import run_in_terminal
@@ -90,6 +91,8 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--formats", default="csv,vtk,png,svg", help="which of csv, vtk, png, svg (default: all)")
     add_server(export)
     export.set_defaults(run=export_landscape)
+
+    add_compact_command(commands)
 
     imported = commands.add_parser("import", help="convert files of other tools into landscapes, here or on a server")
     imported.add_argument(

@@ -136,7 +136,7 @@ class _Run:
                 x_test=data.x_test.contiguous(memory_format=torch.channels_last),
             )
         self.data = data
-        self.groups = partition(model, settings.structure, settings.bias, settings.skip_output)
+        self.groups = partition(model, settings.structure, settings.bias, settings.skip_output, settings.tie_residual)
         self.forecast = forecast(self.groups, settings, self.steps)
         self.context = RunContext(model, self.groups, data, settings, self.steps)
         check_method(self.context)

@@ -74,6 +74,7 @@ class Training(BaseModel):
     structure: Structure = Field("filter", description="what a group is: filter, kernel, vector or element")
     bias: bool = Field(True, description="keep a filter's bias and BatchNorm parameters in its group")
     skip_output: bool = Field(True, description="leave the output layer out of pruning")
+    tie_residual: bool = Field(False, description="make filters that a residual addition joins one group")
     floor: float = Field(0.0, ge=0, le=1, description="share of each layer's groups that is always kept")
     seed: int = Field(0, ge=0, le=LARGEST_SEED, description="seed of initialisation, order and augmentation")
     init_seed: int | None = Field(None, ge=0, le=LARGEST_SEED, description="seed of the initialisation, if not seed")
@@ -124,6 +125,8 @@ class Training(BaseModel):
             raise ValueError(f"{' and '.join(given)}: give one of them, target, sparsity and macs determine c")
         if self.sparsity is not None and self.sparsity > 1 - self.floor:
             raise ValueError(f"sparsity={self.sparsity} cannot be reached: floor={self.floor} of each layer is kept")
+        if self.tie_residual and self.structure != "filter":
+            raise ValueError(f"tie_residual ties filters: use structure filter, not {self.structure}")
         return self
 
     @property

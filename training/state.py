@@ -49,6 +49,8 @@ def identity(model: nn.Module, data: Dataset, settings: Training) -> str:
     described = settings.model_dump(mode="json")
     # Without the fields that older versions did not have, where they are unused, so that runs of those resume.
     described = {name: value for name, value in described.items() if value is not None or name not in _LATER_FIELDS}
+    if not settings.tie_residual:
+        del described["tie_residual"]
     text = json.dumps([described, data.fingerprint, shapes], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -33,25 +33,39 @@ if TYPE_CHECKING:
     from valleyscope.landscape import verdict as verdict
     from valleyscope.landscape import write_report as write_report
     from valleyscope.training import AltSDP as AltSDP
+    from valleyscope.training import Compact as Compact
     from valleyscope.training import Dataset as Dataset
+    from valleyscope.training import NotCompactable as NotCompactable
     from valleyscope.training import Training as Training
     from valleyscope.training import build_model as build_model
+    from valleyscope.training import compact as compact
+    from valleyscope.training import export_onnx as export_onnx
+    from valleyscope.training import export_program as export_program
     from valleyscope.training import load_checkpoint as load_checkpoint
+    from valleyscope.training import load_compact as load_compact
     from valleyscope.training import load_dataset as load_dataset
     from valleyscope.training import partition as partition
     from valleyscope.training import save_checkpoint as save_checkpoint
+    from valleyscope.training import save_compact as save_compact
     from valleyscope.training import sparsity as sparsity
     from valleyscope.training import train as train
 
 _TRAINING = (
     "AltSDP",
+    "Compact",
     "Dataset",
+    "NotCompactable",
     "Training",
     "build_model",
+    "compact",
+    "export_onnx",
+    "export_program",
     "load_checkpoint",
+    "load_compact",
     "load_dataset",
     "partition",
     "save_checkpoint",
+    "save_compact",
     "sparsity",
     "train",
 )

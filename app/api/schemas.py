@@ -152,6 +152,12 @@ class Minimum(ResponseModel):
         {},
         description="what its pruning method did: threshold_ended, cut (before, stale, after), macs, collapsed, text",
     )
+    compact: dict[str, Any] | None = Field(
+        None,
+        description="the network without its zero groups: `before`, `after` with parameters, multiply_adds and bytes; "
+        "`latency` in seconds by batch size (median and quartiles), `layers` with their widths, `files`; "
+        "`smaller` is false without zero groups, `refused` says why a network was not handled; null before that",
+    )
 
 
 class MethodSpread(ResponseModel):

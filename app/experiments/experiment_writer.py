@@ -1,6 +1,6 @@
 """An experiment in its directory: what is done, what came of it, and the one writer of landscape.h5.
 
-spec.json  landscape.h5  <minimum>.safetensors  report.html  verdict.json
+spec.json  landscape.h5  <minimum>.safetensors  <minimum>.compact.safetensors and .onnx  report.html  verdict.json
 work/      what tasks need to go on: training states, curves, losses of single samples
 """
 
@@ -23,6 +23,7 @@ from valleyscope.app.experiments.plan import Kind, Task, plan, plane_tiles
 from valleyscope.app.experiments.report_renderer import render_in_process
 from valleyscope.app.experiments.spec import BadSpec, Spec, parse_spec
 from valleyscope.app.experiments.task_results import (
+    CompactedMinimum,
     FramedPlane,
     Judged,
     MeasuredPath,
@@ -40,6 +41,11 @@ REPORT = "report.html"
 VERDICT = "verdict.json"
 WORK = "work"
 T = TypeVar("T")
+
+
+def compact_files(minimum: str) -> tuple[str, str]:
+    """The files of the compact network of a minimum, as safetensors and as ONNX."""
+    return f"{minimum}.compact.safetensors", f"{minimum}.compact.onnx"
 
 
 class DirectoryLocked(RuntimeError):
@@ -101,6 +107,9 @@ class ExperimentWriter:
                 return task.subject in paths and self._has(f"{WORK}/path-{task.subject}.npz")
             case Kind.SHARPNESS:
                 return self._has(f"{WORK}/sharpness-{task.subject}.json")
+            case Kind.COMPACT:
+                minimum = self.landscape.minima.get(task.subject)
+                return minimum is not None and minimum.compact is not None
             case Kind.VERDICT:
                 verdict = self.landscape.verdict
                 return verdict is not None and (self.spec.control is None or verdict["control"] is not None)
@@ -111,6 +120,8 @@ class ExperimentWriter:
             case TrainedMinimum(record, fingerprint):
                 self.landscape.minima[record.name] = record
                 self.landscape.provenance["fingerprint"] = fingerprint
+            case CompactedMinimum(report):
+                self.landscape.minima[task.subject].compact = report
             case FramedPlane(record):
                 self._enter_frame(record)
             case SurfaceTile():

@@ -1,6 +1,6 @@
 """The plan of an experiment, written once: a spec becomes tasks with dependencies, and every runner executes these.
 
-train each minimum | fit each curve | frame each plane | tiles of its surface, coarse first
+train each minimum | make pruned ones compact | fit each curve | frame each plane | tiles of its surface, coarse first
 profile of each curve and line | sharpness of each minimum | verdict
 """
 
@@ -26,6 +26,7 @@ class Kind(StrEnum):
     CURVE = "curve"
     LINE = "line"
     SHARPNESS = "sharpness"
+    COMPACT = "compact"
     VERDICT = "verdict"
 
 
@@ -37,6 +38,7 @@ STAGES = {
     Kind.CURVE: "profiles",
     Kind.LINE: "profiles",
     Kind.SHARPNESS: "profiles",
+    Kind.COMPACT: "profiles",
     Kind.VERDICT: "verdict",
 }
 
@@ -141,10 +143,18 @@ def _tasks(spec: Spec) -> Iterator[Task]:
     profiles += [Task(Kind.CURVE, name, needs=(f"fit:{name}", *frozen), priority=50) for name in curves]
     profiles += [Task(Kind.SHARPNESS, name, needs=(f"train:{name}", *frozen), priority=51) for name in spec.minima]
     yield from profiles
+    for name in spec.minima:
+        if _may_have_zero_groups(spec, name):
+            yield Task(Kind.COMPACT, name, needs=(f"train:{name}",), priority=52)
     if spec.between is not None:
         pair = next(pair for pair in spec.lines if set(pair) == set(spec.between))
         others = tuple(task.id for task in profiles)
         yield Task(Kind.VERDICT, "experiment", needs=(f"line:{line_name(*pair)}",), after=others, priority=60)
+
+
+def _may_have_zero_groups(spec: Spec, minimum: str) -> bool:
+    """Whether a network may have something to remove: SGD makes no exact zeros."""
+    return spec.minima[minimum].checkpoint is not None or spec.minimum(minimum).optimizer != "sgd"
 
 
 def _maker(point: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPEC, VERDICT, WORK
+from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPEC, VERDICT, WORK, compact_files
 from valleyscope.app.experiments.plan import Kind, Task
 from valleyscope.app.experiments.spec import Spec
 
@@ -33,6 +33,8 @@ def is_input(spec: Spec, task: Task, name: str) -> bool:
             return is_snapshot or _is_point(spec, name)
         case Kind.CURVE | Kind.LINE | Kind.SHARPNESS:
             return _is_point(spec, name)
+        case Kind.COMPACT:
+            return name == f"{task.subject}.safetensors"
         case Kind.VERDICT:
             return name.startswith((f"{WORK}/path-", f"{WORK}/sharpness-"))
 
@@ -49,6 +51,8 @@ def is_output(task: Task, name: str) -> bool:
             return name == f"{WORK}/path-{subject}.npz"
         case Kind.SHARPNESS:
             return name == f"{WORK}/sharpness-{subject}.json"
+        case Kind.COMPACT:
+            return name in (*compact_files(subject), f"{WORK}/compact-{subject}.json")
         case Kind.FRAME | Kind.SURFACE | Kind.VERDICT:
             return False
 

@@ -86,6 +86,9 @@ class TaskContext:
     def sharpness_file(self, minimum: str) -> Path:
         return self.work / f"sharpness-{minimum}.json"
 
+    def compact_file(self, minimum: str) -> Path:
+        return self.work / f"compact-{minimum}.json"
+
     def points(self) -> dict[str, Tensor]:
         """All named points that there are: minima, and the bends of curves."""
         named = {name: self.minimum(name) for name in self.spec.minima if self.minimum_file(name).is_file()}

@@ -25,6 +25,7 @@ from valleyscope.app.experiments.task_results import (
     SurfaceTile,
     TrainedMinimum,
 )
+from valleyscope.app.tasks.compact_task import make_compact
 from valleyscope.app.tasks.context import TaskContext
 from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.tasks.torch_device import MemoryFull, device_name, is_memory_full, set_precision, torch_device
@@ -98,6 +99,8 @@ def _run(context: TaskContext, task: Task, report: Report, cancelled: CancelChec
             return _path(context, task.subject, "line", start, end, path, cancelled)
         case Kind.SHARPNESS:
             return _sharpness(context, task.subject, cancelled)
+        case Kind.COMPACT:
+            return make_compact(context, task.subject)
         case Kind.VERDICT:
             return _judge(context)
 

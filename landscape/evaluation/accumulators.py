@@ -28,7 +28,8 @@ class Values:
 
     def reversed(self) -> Values:
         """The values with the last point first."""
-        samples, wrong = (None if found is None else found[::-1] for found in (self.samples, self.wrong))
+        samples = None if self.samples is None else self.samples[::-1]
+        wrong = None if self.wrong is None else self.wrong[::-1]
         return replace(self, loss=self.loss[::-1], error=self.error[::-1], samples=samples, wrong=wrong)
 
 

@@ -23,6 +23,7 @@ from valleyscope.landscape.figures.scale import significant
 from valleyscope.landscape.figures.theme import quantity_title
 from valleyscope.landscape.plot_style import STATIC, STYLE
 from valleyscope.landscape.report import tables
+from valleyscope.landscape.report.compact_table import compact_table
 from valleyscope.landscape.report.embedding import figure_data, import_map
 from valleyscope.landscape.report.html_text import moment, text
 from valleyscope.landscape.report.verdict_section import head
@@ -101,6 +102,8 @@ def _minima_section(landscape: Landscape, colours: Mapping[str, str]) -> str:
     if any(minimum.layers for minimum in landscape.minima.values()):
         plot = _figure("groups that are zero, by layer", kind="sparsity")
         content += f"<h3>Sparsity by layer</h3>{_legend(colours)}{plot}"
+    if compact := compact_table(landscape, colours):
+        content += f"<h3>Compact networks</h3>{compact}"
     return _section("Minima", content)
 
 

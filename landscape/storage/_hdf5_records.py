@@ -116,6 +116,8 @@ def write_minimum(parent: h5py.Group, trajectories: h5py.Group, minimum: Minimum
     write_json(group, "settings", minimum.settings)
     if minimum.pruning:
         write_json(group, "pruning", minimum.pruning)
+    if minimum.compact is not None:
+        write_json(group, "compact", minimum.compact)
     columns = trajectories.create_group(minimum.name, track_order=True)
     for column, values in minimum.epochs.items():
         columns[column] = values
@@ -143,6 +145,7 @@ def read_minimum(parent: h5py.Group, name: str) -> MinimumRecord:
         final={quantity: _hdf5.number(final, quantity) for quantity in _hdf5.names(final)},
         checkpoint=_hdf5.text_attribute(group, "checkpoint") if _hdf5.has_attribute(group, "checkpoint") else None,
         pruning=read_json(group, "pruning") if _hdf5.has_attribute(group, "pruning") else {},
+        compact=read_json(group, "compact") if _hdf5.has_attribute(group, "compact") else None,
     )
 
 

@@ -61,7 +61,8 @@ def _minimum(minimum: MinimumRecord) -> list[Any]:
         for layer in minimum.layers
     ]
     about = [minimum.name, minimum.optimizer, minimum.checkpoint, _json(minimum.settings)]
-    return [*about, minimum.epochs, layers, minimum.final]
+    later = [] if minimum.compact is None else [_json(minimum.compact)]
+    return [*about, minimum.epochs, layers, minimum.final, *later]
 
 
 def _plane(plane: PlaneRecord) -> list[Any]:

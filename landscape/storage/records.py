@@ -135,7 +135,9 @@ class MinimumRecord:
 
     ``epochs`` has arrays of one length: epoch, train_loss, train_accuracy, test_loss, test_accuracy, sparsity,
     zero_groups, learning_rate, threshold, angle, seconds, or some of them. ``pruning`` says what a pruning method did:
-    its name, when its threshold ended, accuracy before and after its cut, multiply-adds left, and a text.
+    its name, when its threshold ended, accuracy before and after its cut, multiply-adds left, and a text. ``compact``
+    has the size and latency of the network before and after its zero groups were removed (``smaller``), or why they
+    were not; None if it was not tried.
     """
 
     name: str
@@ -146,6 +148,7 @@ class MinimumRecord:
     final: dict[str, float] = field(default_factory=dict)
     checkpoint: str | None = None
     pruning: dict[str, Any] = field(default_factory=dict)
+    compact: dict[str, Any] | None = None
 
 
 def recorded(values: Floats) -> bool:

@@ -13,6 +13,12 @@ const WORDS = {
   'verdict.json': 'verdict',
 };
 
+const weights = (name) => {
+  const [minimum, ...rest] = name.split('.');
+  if (rest[0] !== 'compact') return `weights of ${minimum}`;
+  return `compact ${minimum}${rest[1] === 'onnx' ? ' as ONNX' : ''}`;
+};
+
 const attempt = (name, action) => toastErrors(action, `Could not download ${name}: `);
 
 export class Downloads {
@@ -62,7 +68,7 @@ export class Downloads {
     const others = files.map((file) =>
       entry(
         file.name,
-        WORDS[file.name] ?? `weights of ${file.name.replace('.safetensors', '')}`,
+        WORDS[file.name] ?? weights(file.name),
         [file.name, file.size === null ? null : bytes(file.size)].filter(Boolean).join(', '),
         () => this.file(file),
       ),

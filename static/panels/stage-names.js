@@ -15,6 +15,7 @@ const TASKS = {
   curve: (name) => `measuring the curve ${name}`,
   line: (name) => `measuring the line ${name}`,
   sharpness: (name) => `measuring the sharpness of ${name}`,
+  compact: (name) => `removing the zero groups of ${name}`,
   verdict: () => 'computing the verdict',
 };
 

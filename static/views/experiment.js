@@ -10,6 +10,7 @@ import { LiveExperiment } from '../landscape/live-experiment.js';
 import { SHOWN, readView } from '../landscape/view-state.js';
 import { Downloads } from '../panels/downloads.js';
 import { MethodsPanel } from '../panels/methods.js';
+import { CompactPanel } from '../panels/compact.js';
 import { MinimaPanel, SparsityPanel, TrainingPanel } from '../panels/minima.js';
 import { ProfilesPanel } from '../panels/profiles.js';
 import { ProvenancePanel } from '../panels/provenance.js';
@@ -49,6 +50,7 @@ class ExperimentView {
     this.profiles = new ProfilesPanel(live, shared);
     this.methods = new MethodsPanel(live, shared);
     this.minima = new MinimaPanel(live, shared);
+    this.compact = new CompactPanel(live, shared);
     this.sparsity = new SparsityPanel(live, shared);
     this.training = new TrainingPanel(live, shared);
     this.downloads = new Downloads(live, context.api, {
@@ -74,6 +76,7 @@ class ExperimentView {
       this.profiles.node,
       this.methods.node,
       this.minima.node,
+      this.compact.node,
       this.sparsity.node,
       this.training.node,
       this.provenance.node,
@@ -106,6 +109,7 @@ class ExperimentView {
     if (parts.has('experiment')) this.#drawHead();
     if (parts.has('experiment') || parts.has('verdict') || parts.has('minima')) this.verdict.draw();
     if (parts.has('experiment') || parts.has('minima') || parts.has('verdict')) this.minima.draw();
+    if (parts.has('minima')) this.compact.draw();
     // Panels that wait for numbers must know when the experiment ended.
     const turned = this.live.active !== this.wasActive;
     this.wasActive = this.live.active;

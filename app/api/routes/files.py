@@ -26,7 +26,7 @@ from valleyscope.app.api.dependencies import AppState, ExperimentId, State
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
 from valleyscope.app.api.problems import Problem
 from valleyscope.app.api.schemas import ResponseModel
-from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPEC, VERDICT
+from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPEC, VERDICT, compact_files
 from valleyscope.app.storage.experiment_table import ExperimentRow
 
 router = APIRouter(tags=["results"])
@@ -35,6 +35,7 @@ SURFACE = "surface.csv"
 _TYPES = {
     ".h5": "application/x-hdf5",
     ".safetensors": "application/octet-stream",
+    ".onnx": "application/octet-stream",
     ".html": "text/html; charset=utf-8",
     ".json": "application/json",
     ".csv": "text/csv; charset=utf-8",
@@ -98,7 +99,10 @@ async def download(
     request: Request,
     app_state: State,
 ) -> Response:
-    """Download landscape.h5, <minimum>.safetensors, report.html, surface.csv, spec.json or verdict.json."""
+    """Download landscape.h5, <minimum>.safetensors, report.html, surface.csv, spec.json or verdict.json.
+
+    <minimum>.compact.safetensors and .onnx are networks without their zero groups.
+    """
     row = await run_in_threadpool(app_state.service.experiment_table.get, id)
     if name not in _names(row):
         raise Problem(404, "unknown-file", f"file {name[:100]!r} does not exist: use one of {', '.join(_names(row))}")
@@ -110,8 +114,10 @@ async def download(
 
 def _names(row: ExperimentRow) -> list[str]:
     """The files that an experiment can have; clients can name no others."""
-    weights = () if row.imported is not None else (f"{minimum}.safetensors" for minimum in row.spec["minima"])
-    return [LANDSCAPE, REPORT, SURFACE, SPEC, VERDICT, *weights]
+    minima = () if row.imported is not None else row.spec["minima"]
+    weights = [f"{minimum}.safetensors" for minimum in minima]
+    compact = [name for minimum in minima for name in compact_files(minimum)]
+    return [LANDSCAPE, REPORT, SURFACE, SPEC, VERDICT, *weights, *compact]
 
 
 def _surface(app_state: AppState, row: ExperimentRow) -> Response:
