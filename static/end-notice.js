@@ -30,7 +30,7 @@ export function tellEnd(experiment, navigate) {
 export function noticeSwitch() {
   if (!('Notification' in window) || !isSecureContext || Notification.permission === 'denied') return null;
   const words = element('span');
-  const button = element('button', { type: 'button', title: 'The browser tells you when an experiment that you have open ends', onclick: async () => {
+  const button = element('button.notify', { type: 'button', title: 'The browser tells you when an experiment that you have open ends', onclick: async () => {
     const on = !allowed() && (await Notification.requestPermission()) === 'granted';
     try { localStorage.setItem(KEY, on ? 'on' : 'off'); } catch { /* storage is off: there are no notices */ }
     draw();

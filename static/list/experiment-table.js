@@ -1,4 +1,4 @@
-import { element, uniqueId } from '../elements.js';
+import { element } from '../elements.js';
 import { COLUMNS } from './columns.js';
 import { ExperimentRow } from './experiment-row.js';
 
@@ -146,15 +146,14 @@ export class ExperimentTable {
 
 /** The head of a column, with a button that sorts by it: one way, the other way, then newest first again. */
 function heading({ key, title, sort, first, number, hint }, choose) {
-  const id = uniqueId('hint');
   const other = first ? '' : '-';
   let current = '';
   const mark = element('span.sort-mark', { 'aria-hidden': 'true' });
-  const button = element('button.plain', { type: 'button', title: hint, 'aria-describedby': id, onclick: () => {
+  const button = element('button.plain', { type: 'button', title: hint, onclick: () => {
     choose(current === first + sort ? other + sort : current === other + sort ? '' : first + sort);
   } }, title, mark);
   const node = element('th', { role: 'columnheader', scope: 'col', class: [key === 'name' ? 'name' : '', number ? 'number' : ''].join(' ').trim() || null, 'data-column': key },
-    button, element('span.visually-hidden', { id }, hint));
+    button);
   return { node, show: (value) => {
     current = value;
     const sorted = value.replace('-', '') === sort;

@@ -91,9 +91,11 @@ def test_the_verdict_stands_first_in_words_with_its_numbers(still: Page, server:
     words = " ".join((shown.locator(".finding").inner_text() + " " + shown.locator(".rest").inner_text()).split())
     assert words == " ".join(verdict["sentence"].split())
     numbers = shown.locator(".figures").inner_text()
-    for values in (verdict["line"], verdict["curve"], verdict["control"]["line"]):
-        assert f"{values['barrier']:.3f}" in numbers
-        assert f"{values['low']:.3f} to {values['high']:.3f}" in numbers
+    line = verdict["line"]
+    barriers = [(path["barrier"], path["low"], path["high"]) for path in (line, verdict["curve"], verdict["control"]["line"])]
+    for value, low, high in (*barriers, (line["rise"]["value"], line["rise"]["low"], line["rise"]["high"])):
+        assert f"{value:.3f}" in numbers
+        assert ("interval: none" if low == high else f"{low:.3f} to {high:.3f}") in numbers
 
 
 def test_the_page_has_the_colours_of_the_report(still: Page, server: Server, finished: str) -> None:
