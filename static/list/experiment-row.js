@@ -22,7 +22,8 @@ export class ExperimentRow {
     this.list = list;
     this.thumbnail = new Thumbnail(list.api);
     this.tick = element('input', { type: 'checkbox', onclick: (event) => list.tick(id, this.tick.checked, event.shiftKey) });
-    this.link = element('a', { href: `/experiments/${id}`, onkeydown: (event) => { if (event.key === 'F2') this.edit(); } });
+    this.link = element('a', { onkeydown: (event) => { if (event.key === 'F2') this.edit(); } });
+    this.pictureLink = element('a', { tabIndex: -1, 'aria-hidden': 'true' }, this.thumbnail.canvas);
     this.tags = element('span.chips');
     this.note = element('span.soft.note');
     this.error = element('p.error');
@@ -36,7 +37,7 @@ export class ExperimentRow {
     this.name = element('th.name', { role: 'rowheader', scope: 'row' }, this.naming);
     this.node = element('tr.experiment', { role: 'row', 'data-id': id },
       element('td.tick', { role: 'cell' }, this.tick),
-      element('td.picture', { role: 'cell' }, element('a', { href: `/experiments/${id}`, tabIndex: -1, 'aria-hidden': 'true' }, this.thumbnail.canvas)),
+      element('td.picture', { role: 'cell' }, this.pictureLink),
       this.name,
       Object.values(this.cells),
       element('td.actions-cell', { role: 'cell' }, this.actions));
@@ -64,13 +65,14 @@ export class ExperimentRow {
     this.cells.submitted.title = moment(experiment.created);
     this.#badge(experiment);
     this.#showActions(trash ? 'restore, purge' : `edit, ${ACTIVE.includes(state) ? 'cancel' : state === 'done' ? 'delete' : 'retry, delete'}`, name);
-    if (this.visible) this.thumbnail.show(experiment);
+    this.#linkUnless(trash);
+    this.setVisible(this.visible);
   }
 
   /** Pictures are fetched for rows on screen only. */
   setVisible(visible) {
     this.visible = visible;
-    if (visible && this.experiment) this.thumbnail.show(this.experiment);
+    if (visible && this.experiment && !this.trash) this.thumbnail.show(this.experiment);
   }
 
   setTicked(ticked) {
@@ -79,7 +81,7 @@ export class ExperimentRow {
   }
 
   focus() {
-    this.link.focus();
+    (this.trash ? this.actions.firstChild : this.link).focus();
   }
 
   /** Change name, tags and note in place. */
@@ -96,6 +98,16 @@ export class ExperimentRow {
 
   close() {
     this.thumbnail.close();
+  }
+
+  /** What is in the trash cannot be opened. */
+  #linkUnless(trash) {
+    if (trash === this.trash) return;
+    this.trash = trash;
+    for (const link of [this.link, this.pictureLink]) {
+      if (trash) link.removeAttribute('href');
+      else link.setAttribute('href', `/experiments/${this.id}`);
+    }
   }
 
   #describe({ name, tags, note, error }) {

@@ -120,7 +120,7 @@ def test_a_choice_made_while_the_list_is_asked_for_counts(
     def choose_meanwhile(route: Any) -> None:
         asked.append(route.request.url)
         if len(asked) == 1:
-            page.get_by_label("State").select_option("failed")
+            page.get_by_role("combobox", name="State").select_option("failed")
         route.continue_()
 
     page.route("**/api/experiments?*", choose_meanwhile)
@@ -138,19 +138,19 @@ def test_search_state_and_order_stand_in_the_address_and_come_back(
     expect(page.get_by_text("No experiments match.")).to_be_visible()
     page.get_by_label("Search name, tag or note").fill("finished")
     expect(row(page, "finished")).to_be_visible()
-    page.get_by_label("State").select_option("done")
+    page.get_by_role("combobox", name="State").select_option("done")
     page.get_by_role("button", name="name", exact=True).click()
     expect(page).to_have_url(re.compile(r"\?search=finished&state=done&sort=name$"))
     page.reload()
     expect(page.get_by_label("Search name, tag or note")).to_have_value("finished")
-    expect(page.get_by_label("State")).to_have_value("done")
+    expect(page.get_by_role("combobox", name="State")).to_have_value("done")
     expect(row(page, "finished")).to_be_visible()
     expect(page.get_by_role("columnheader", name="name")).to_have_attribute("aria-sort", "ascending")
     page.go_back()
     expect(page.get_by_role("columnheader", name="submitted")).to_have_count(0)
     expect(page.locator("th[aria-sort]:visible")).to_have_count(0)
     page.go_back()
-    expect(page.get_by_label("State")).to_have_value("")
+    expect(page.get_by_role("combobox", name="State")).to_have_value("")
 
 
 def test_two_ticked_experiments_can_be_compared(

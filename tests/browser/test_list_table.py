@@ -167,7 +167,7 @@ def test_the_trash_gives_back_and_deletes_for_good(crowd: Server, open_page: Any
     assert violations(page, axe) == []
     page.get_by_role("button", name="Restore number 20").click()
     expect(page.locator("tr.experiment")).to_have_count(1)
-    expect(page.get_by_role("link", name="number 21", exact=True)).to_be_focused()
+    expect(page.get_by_role("button", name="Restore number 21"), "nothing in the trash can be opened").to_be_focused()
     page.get_by_role("button", name="Delete for good number 21").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete for good").click()
     expect(page.get_by_text("The trash is empty.")).to_be_visible()
