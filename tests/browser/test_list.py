@@ -177,7 +177,8 @@ def test_every_control_of_a_row_can_be_hit_at_every_width(
     page.get_by_role("button", name="Keep it").click()
     # All at once: the list is asked for again now and then, and may move.
     boxes = found.evaluate(
-        """row => ['.tick input', 'canvas', '.name a', '[data-column=verdict]', '[data-column=rise]', '.row-actions'].map((part) => {
+        """row => ['.tick input', 'canvas', '.name a', '[data-column=verdict]', '[data-column=rise]', '.row-actions']
+          .map((part) => {
           const { x, y, width, height } = row.querySelector(part).getBoundingClientRect();
           return { x, y, width, height };
         })"""

@@ -198,7 +198,11 @@ def test_name_tags_and_note_change_in_place_and_can_be_searched(crowd: Server, o
     page.get_by_label("Search name, tag or note").fill("FLATTEST")
     expect(page.locator("tr.experiment")).to_have_count(1)
     (changed,) = crowd.client.experiments(search="flattest")
-    assert (changed["name"], changed["tags"], changed["note"]) == ("number 3 renamed", ["shelf", "wide"], "the flattest")
+    assert (changed["name"], changed["tags"], changed["note"]) == (
+        "number 3 renamed",
+        ["shelf", "wide"],
+        "the flattest",
+    )
     page.get_by_role("button", name="Edit number 3 renamed").click()
     page.get_by_label("tags").fill(41 * "a")
     page.keyboard.press("Enter")

@@ -71,7 +71,7 @@ class BulkOutcomes(ResponseModel):
 
 @router.post("/experiments/bulk", response_model=BulkOutcomes, dependencies=[JsonBody], responses=problems(415))
 def bulk(request: BulkRequest, app_state: State) -> Any:
-    """Cancel, delete, restore, tag or untag many experiments. Each has its own outcome: one that is refused stops no other."""
+    """Cancel, delete, restore, tag or untag many experiments. Each has its own outcome: a refusal stops no other."""
     items = []
     for id in dict.fromkeys(request.ids):
         try:

@@ -126,7 +126,14 @@ def list_experiments(
     # As bytes: FastAPI would validate every row again.
     response = Response(found.model_dump_json(), media_type="application/json")
     if page.after is not None:
-        asked: dict[str, Any] = {"state": state, "status": status, "search": search, "tag": tag, "ids": ids, "sort": sort}
+        asked: dict[str, Any] = {
+            "state": state,
+            "status": status,
+            "search": search,
+            "tag": tag,
+            "ids": ids,
+            "sort": sort,
+        }
         asked |= {"trash": "true" if trash else None, "limit": limit, "cursor": page.after}
         query = urlencode({name: value for name, value in asked.items() if value is not None})
         response.headers["Link"] = f'</api/experiments?{query}>; rel="next"'

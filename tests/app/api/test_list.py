@@ -112,7 +112,9 @@ def test_many_are_tagged_at_once_and_keep_the_tags_they_have(bare: Server) -> No
     assert act("untag", "PAPER") == [["old", "wide"], ["wide"]]
 
 
-@pytest.mark.parametrize("body", [{"action": "tag"}, {"action": "delete", "tags": ["a"]}, {"action": "tag", "tags": [""]}])
+@pytest.mark.parametrize(
+    "body", [{"action": "tag"}, {"action": "delete", "tags": ["a"]}, {"action": "tag", "tags": [""]}]
+)
 def test_tags_are_given_where_they_mean_something(bare: Server, body: dict[str, Any]) -> None:
     refused = bare.client.post("/api/experiments/bulk", json=body | {"ids": [bare.submit()]})
     assert refused.status_code == 422
