@@ -99,6 +99,7 @@ export const api = {
   connection,
   get: (path, options) => send('GET', path, { read: text, ...options }).then(JSON.parse),
   post: (path, body, options) => send('POST', path, { body: body === undefined ? undefined : JSON.stringify(body), ...options }).then(json),
+  patch: (path, body) => send('PATCH', path, { body: JSON.stringify(body) }).then(json),
   del: (path, options) => send('DELETE', path, options).then(json),
   /** Sends a file as it is. */
   upload: (path, file, options) => send('POST', path, { body: file, type: 'application/octet-stream', ...options }).then(json),

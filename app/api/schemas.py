@@ -21,6 +21,7 @@ Number = float | Literal["Infinity", "-Infinity"] | None
 Tag = Annotated[
     str, Field(min_length=1, max_length=40, pattern=r"^[^\s,](?:[^\x00-\x1f\x7f,]*[^\s,])?$", examples=["paper"])
 ]
+MOST_TAGS = 20
 
 
 class ResponseModel(BaseModel):
@@ -78,7 +79,7 @@ class Description(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     name: Text = Field("", min_length=1, max_length=120)
-    tags: list[Tag] = Field([], max_length=20, description="lower and upper case count as the same")
+    tags: list[Tag] = Field([], max_length=MOST_TAGS, description="lower and upper case count as the same")
     note: Text = Field("", max_length=4000)
 
     @field_validator("tags")

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
+from valleyscope.app.api.schemas import MOST_TAGS
 from valleyscope.app.devices import CPU
 from valleyscope.app.experiments.cost import CORE, GPU, Device
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE
@@ -215,6 +216,18 @@ class Service:
         with self.database.write(durable=True) as connection:
             row = self.experiment_table.find(connection, experiment, for_update=True)
             return self.experiment_table.describe(connection, row.id, values) if values else row
+
+    def change_tags(self, experiment: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> ExperimentRow:
+        """Add tags that an experiment does not have yet, and remove others; upper and lower case count as the same."""
+        with self.database.write(durable=True) as connection:
+            row = self.experiment_table.find(connection, experiment, for_update=True)
+            unwanted = {tag.casefold() for tag in remove}
+            tags = {tag.casefold(): tag for tag in row.tags if tag.casefold() not in unwanted}
+            for tag in add:
+                tags.setdefault(tag.casefold(), tag)
+            if len(tags) > MOST_TAGS:
+                raise WrongState(f"experiment {experiment} would have {len(tags)} tags, {MOST_TAGS} is the most")
+            return self.experiment_table.describe(connection, row.id, {"tags": list(tags.values())})
 
     def _announce_end(self, experiment: str) -> None:
         if self._webhook is None:

@@ -177,12 +177,13 @@ class ExperimentTable:
         search: str | None = None,
         tag: str | None = None,
         trash: bool = False,
+        ids: tuple[str, ...] | None = None,
         sort: str = NEWEST_FIRST,
         after: str | None = None,
         limit: int = 50,
     ) -> Page:
         """A page of the experiments, or of those in the trash."""
-        query = page_query(Filters(state, search, tag, trash), sort, after, limit + 1)
+        query = page_query(Filters(state, search, tag, trash, ids), sort, after, limit + 1)
         with self._database.read() as connection:
             rows = connection.execute(query).all()
             items = _with_active_time(connection, [_row(row) for row in rows[:limit]])

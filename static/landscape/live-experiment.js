@@ -90,6 +90,12 @@ export class LiveExperiment extends EventTarget {
     return this.#refreshing;
   }
 
+  /** Take over a name, tags and a note that were changed here. */
+  describe({ name, tags, note }) {
+    this.experiment = { ...this.experiment, name, tags, note };
+    this.#changed('experiment');
+  }
+
   async #load() {
     const wasActive = this.active;
     [this.experiment, { items: this.files }, this.contents] = await Promise.all([

@@ -2,10 +2,13 @@
 export class Cursor extends EventTarget {
   /** @type {number | null} */
   t = null;
+  /** The name of the path that the pointer is on; null: all of them. */
+  path = null;
 
-  set(t) {
-    if (t === this.t) return;
+  set(t, path = null) {
+    if (t === this.t && path === this.path) return;
     this.t = t;
+    this.path = path;
     this.dispatchEvent(new Event('change'));
   }
 }

@@ -64,7 +64,7 @@ export class ProfilesPanel {
   }
 
   mark() {
-    const { t } = this.#context.cursor;
+    const { t, path: pointed } = this.#context.cursor;
     for (const { plot, split, value } of this.#panes) {
       const { frame } = plot;
       const at = t === null || !frame ? null : plot.pixel(t);
@@ -74,7 +74,7 @@ export class ProfilesPanel {
             .filter(({ path }) => path[value][split])
             .map(({ path, line }) => {
               const pixel = plot.pixel(t, valueAt(path[value][split], path.t, t));
-              return pixel && { ...pixel, colour: line.color };
+              return pixel && { ...pixel, colour: line.color, minor: Boolean(pointed) && path.name !== pointed };
             });
       setMarks(plot, dots, at && { left: at.left, top: frame.top, height: frame.height });
     }

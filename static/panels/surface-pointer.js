@@ -48,15 +48,16 @@ export class SurfacePointer {
         : drawnPaths(plane).flatMap((path) => {
             const known = live.paths.find(({ name }) => path.names.includes(name));
             if (known && hidden.has(known.name)) return [];
+            const minor = Boolean(cursor.path) && known?.name !== cursor.path;
             const reversed = known?.name === path.names[1];
-            return { ...placeAt(path, reversed ? 1 - cursor.t : cursor.t), colour: colours[known?.end] ?? '#7F7F7F' };
+            return { ...placeAt(path, reversed ? 1 - cursor.t : cursor.t), colour: colours[known?.end] ?? '#7F7F7F', minor };
           });
     if (this.#cell) places.push({ x: plane.x[this.#cell[0]], y: plane.y[this.#cell[1]], colour: '#ffffff' });
-    return places.map(({ x, y, colour }) => {
+    return places.map(({ x, y, colour, minor }) => {
       const pixel = relief
         ? scenePixel(this.#plot, x, y, heightAt(plane, view(), x, y))
         : this.#plot.pixel(x, y);
-      return pixel && { ...pixel, colour };
+      return pixel && { ...pixel, colour, minor };
     });
   }
 
@@ -72,7 +73,7 @@ export class SurfacePointer {
     const known = near && this.#context.live.paths.find(({ name }) => near.path.names.includes(name));
     const t = !near ? null : known && known.name === near.path.names[1] ? 1 - near.t : near.t;
     this.#context.tooltip.show(this.#content(plane, column, row, place, known, t), where);
-    this.#context.cursor.set(t);
+    this.#context.cursor.set(t, known?.name);
   }
 
   #content(plane, column, row, place, path, t) {

@@ -91,11 +91,11 @@ export function pathsTable(entries) {
   return {
     caption: 'paths between the minima',
     text: ['path'],
-    numbers: ['length', 'barrier, nats', 'train loss', 'test error'],
+    numbers: ['barrier, nats', 'length', 'train loss', 'test error'],
     rows: entries.map(({ path, label, line }) => [
       element('span.named', {}, legendLine(line), label),
-      plainPrecision(path.arc.at(-1), 3),
       barrierText(path.barrier.train ?? NaN),
+      plainPrecision(path.arc.at(-1), 3),
       ends(path.loss.train, loss),
       ends(path.error.test, percent),
     ]),

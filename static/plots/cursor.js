@@ -27,11 +27,11 @@ export class Tooltip {
   }
 }
 
-/** Replace the marks of a picture. `marks`: [{left, top, colour}], and `rule`: {left, top, height} for a vertical line. */
+/** Replace the marks of a picture. `marks`: [{left, top, colour, minor: whether the pointer is on another path}], and `rule`: {left, top, height} for a vertical line. */
 export function setMarks(plot, marks, rule = null) {
   const dots = marks
     .filter(Boolean)
-    .map(({ left, top, colour }) => element('i.mark', { style: `left:${left}px;top:${top}px;--mark:${colour}` }));
+    .map(({ left, top, colour, minor }) => element('i.mark', { class: minor ? 'minor' : null, style: `left:${left}px;top:${top}px;--mark:${colour}` }));
   const line = rule
     ? [element('i.rule', { style: `left:${rule.left}px;top:${rule.top}px;height:${rule.height}px` })]
     : [];

@@ -5,17 +5,19 @@ import { confirmDialog } from '../components/confirm-dialog.js';
 import { showToast, toastErrors } from '../components/toasts.js';
 import { errorPage } from '../components/problem.js';
 import { element } from '../elements.js';
+import { noticeSwitch, tellEnd } from '../end-notice.js';
 import { Cursor } from '../landscape/path-cursor.js';
 import { LiveExperiment } from '../landscape/live-experiment.js';
 import { SHOWN, readView } from '../landscape/view-state.js';
 import { Downloads } from '../panels/downloads.js';
 import { MethodsPanel } from '../panels/methods.js';
 import { CompactPanel } from '../panels/compact.js';
+import { ExperimentHeading } from '../panels/experiment-heading.js';
 import { MinimaPanel, SparsityPanel, TrainingPanel } from '../panels/minima.js';
 import { ProfilesPanel } from '../panels/profiles.js';
 import { ProvenancePanel } from '../panels/provenance.js';
 import { SurfacesPanel } from '../panels/surfaces.js';
-import { VerdictPanel, factsOf, stateText } from '../panels/verdict.js';
+import { VerdictPanel, stateText } from '../panels/verdict.js';
 import { loadPlotly } from '../plotly.js';
 import { Tooltip } from '../plots/cursor.js';
 import { paperFigure, surfacesFigure, rendered } from '../plots/export.js';
@@ -58,15 +60,15 @@ class ExperimentView {
       name: () => `${this.view.plane}-${this.view.show}`,
     });
     this.provenance = new ProvenancePanel(live, this.downloads.file);
+    this.heading = new ExperimentHeading(live, context.api);
+    this.notices = noticeSwitch();
     this.state = element('span.soft.state');
     this.actions = element('div.row');
-    document.title = `${experiment.name} · Valleyscope`;
     page.replaceChildren(
       element('div.head', {},
-        element('div', {},
-          element('h1', { tabIndex: -1 }, experiment.name),
-          element('p.soft', {}, factsOf(experiment))),
+        this.heading.node,
         this.state,
+        this.notices,
         this.actions,
         element('a.button', { href: `/new?from=${live.id}`, title: 'Start a new experiment from this spec' }, 'Vary'),
         this.downloads.node,
@@ -154,9 +156,15 @@ class ExperimentView {
 
   #drawHead() {
     const { experiment } = this.live;
+    this.heading.draw();
+    if (this.notices) this.notices.hidden = !this.live.active;
+    if (!this.shownState || this.live.active) document.title = `${experiment.name} · Valleyscope`;
     this.state.textContent = experiment.state === 'failed' ? 'failed' : stateText(experiment);
     if (experiment.state === this.shownState) return;
-    if (this.shownState) this.context.announce(`${experiment.name}: ${stateText(experiment)}`);
+    if (this.shownState) {
+      this.context.announce(`${experiment.name}: ${stateText(experiment)}`);
+      if (!this.live.active) tellEnd(experiment, this.context.navigate);
+    }
     this.shownState = experiment.state;
     this.#showAction(this.live.active ? 'Cancel' : experiment.state === 'done' ? null : 'Retry');
   }

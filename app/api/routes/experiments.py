@@ -90,6 +90,15 @@ def list_experiments(
         str | None, Query(max_length=40, pattern=r"^[^\x00-\x1f]*$", description="only those with it")
     ] = None,
     trash: Annotated[bool, Query(description="those in the trash instead")] = False,
+    ids: Annotated[
+        str | None,
+        Query(
+            max_length=16 * 200 + 199,
+            pattern=r"^[0-9a-f]{16}(,[0-9a-f]{16})*$",
+            description="only these, with commas between",
+            examples=["019a8c3f2be5d0c1"],
+        ),
+    ] = None,
     sort: Annotated[
         str, Query(pattern=SORT_PATTERN, description="a field; with - the largest first", examples=["-rise"])
     ] = NEWEST_FIRST,
@@ -106,6 +115,7 @@ def list_experiments(
             search=search or None,
             tag=tag or None,
             trash=trash,
+            ids=None if ids is None else tuple(ids.split(",")),
             sort=sort,
             after=cursor,
             limit=limit,
@@ -116,7 +126,14 @@ def list_experiments(
     # As bytes: FastAPI would validate every row again.
     response = Response(found.model_dump_json(), media_type="application/json")
     if page.after is not None:
-        asked: dict[str, Any] = {"state": state, "status": status, "search": search, "tag": tag, "sort": sort}
+        asked: dict[str, Any] = {
+            "state": state,
+            "status": status,
+            "search": search,
+            "tag": tag,
+            "ids": ids,
+            "sort": sort,
+        }
         asked |= {"trash": "true" if trash else None, "limit": limit, "cursor": page.after}
         query = urlencode({name: value for name, value in asked.items() if value is not None})
         response.headers["Link"] = f'</api/experiments?{query}>; rel="next"'
