@@ -9,7 +9,7 @@ from torch import Tensor
 
 from valleyscope.landscape.geometry.curves import Curve
 from valleyscope.landscape.geometry.planes import Plane
-from valleyscope.landscape.storage.records import TRAJECTORY, PlaneRecord
+from valleyscope.landscape.storage.records import TRAJECTORY, Floats, PlaneRecord
 
 
 def plane_record(
@@ -23,15 +23,19 @@ def plane_record(
     margin: float = 0.2,
     defining: Sequence[str] = (),
     path_points: int = 61,
+    trajectories: Mapping[str, Floats] | None = None,
 ) -> PlaneRecord:
     """The record of a plane without values: axes, and all named points and curves projected on it.
 
-    ``defining`` names the points that define the plane; its trajectory belongs to the first of them.
+    ``defining`` names the points that define the plane; its trajectory belongs to the first of them. ``trajectories``
+    has the coordinates of the snapshots of further minima.
     """
     t = np.linspace(0.0, 1.0, path_points)
     paths = {key: plane.trace(curve, t) for key, curve in curves.items()}
     if plane.trajectory is not None and defining:
         paths[f"{TRAJECTORY}{defining[0]}"] = plane.trajectory
+    for key, places in (trajectories or {}).items():
+        paths.setdefault(f"{TRAJECTORY}{key}", places)
     x, y = plane.axes(resolution, margin=margin)
     return PlaneRecord.empty(
         name,
