@@ -64,7 +64,7 @@ class ProgressBuffer:
         self._events.append(("warning", warning))
 
     def _add_curve_epoch(self, record: Mapping[str, Any], epochs: int) -> None:
-        """The mean loss of a complete epoch of a fit, which the page draws; the first report has all of a resumed fit."""
+        """The mean loss of a complete epoch of a fit; the first report of a resumed fit has all of them."""
         if _is_kept(record["epoch"], epochs):
             shown = {"share": record["epoch"] / epochs, "epochs": epochs, "record": record}
             self._events.append(("curve", {"curve": self.task.subject} | shown))
