@@ -3,7 +3,7 @@
 import { Playback } from '../components/playback.js';
 import { element } from '../elements.js';
 import { plainPrecision } from '../format.js';
-import { valueAt } from '../plots/along-path.js';
+import { drawnPaths, valueAt } from '../plots/along-path.js';
 import { valueText } from '../plots/numbers.js';
 import { choice } from './toolbar-controls.js';
 
@@ -30,8 +30,9 @@ export class PathScrubber {
       this.place, this.playback.node, this.clear, this.output);
   }
 
-  /** @param entries paths that are shown, as profileEntries gives them; view: as readView gives it */
-  update(entries, view) {
+  /** @param entries paths that are shown, as profileEntries gives them; view: as readView gives it; plane: if there is one */
+  update(entries, view, plane) {
+    this.plane = plane;
     const names = entries.map(({ path }) => path.name);
     if (names.join() !== this.#entries.map(({ path }) => path.name).join()) this.#offer(entries);
     this.#entries = entries;
@@ -93,6 +94,8 @@ export class PathScrubber {
     const values = Object.keys(path.loss).flatMap((split) =>
       ['loss', 'error'].map((value) => `${split} ${value} ${valueText(value, valueAt(path[value][split], path.t, t))}`),
     );
+    const drawn = !this.plane || drawnPaths(this.plane).some(({ names }) => names.includes(path.name));
+    if (!drawn) values.push(`not drawn on the plane ${this.plane.name}`);
     const distance = plainPrecision(valueAt(path.arc, path.t, t), 3);
     return `t ${t.toFixed(2)}, distance ${distance} of ${plainPrecision(path.arc.at(-1), 3)}: ${values.join(', ')}`;
   }

@@ -57,7 +57,7 @@ export class ProfilesPanel {
     this.node.hidden = false;
     if (!this.#panes.length) this.#arrange();
     this.#drawLegend(entries);
-    this.scrubber.update(this.shown, this.view);
+    this.scrubber.update(this.shown, this.view, this.#live.planes.get(this.view.plane));
     this.summary.replaceChildren(dataTable(pathsTable(entries)));
     for (const { plot, split, value } of this.#panes) {
       plot.ondraw = () => this.mark();
