@@ -15,6 +15,8 @@ import { SurfacePointer } from './surface-pointer.js';
 import { surfaceTable } from './tables.js';
 import { TrajectoryPlayer } from './trajectory-player.js';
 
+const CAMERA_RESTS = 250; // milliseconds
+
 export class SurfacesPanel {
   #members;
   #context;
@@ -75,7 +77,8 @@ export class SurfacesPanel {
     this.form.show(view.form);
     this.log.show(view.log);
     this.log.input.disabled = SHOWN[this.view.show].panes.every(([, value]) => value === 'error');
-    this.reset.hidden = !view.zoom && !view.camera;
+    // It keeps its room: the toolbar must not wrap under a wheel that zooms.
+    this.reset.style.visibility = view.zoom || view.camera ? '' : 'hidden';
     this.draw();
   }
 
@@ -112,6 +115,7 @@ export class SurfacesPanel {
   }
 
   close() {
+    clearTimeout(this.cameraTimer);
     this.player?.close();
     this.#closePanes();
   }
@@ -171,8 +175,7 @@ export class SurfacesPanel {
       plot.canvas.on('plotly_relayout', (event) => {
         const zoom = zoomedTo(event, plot.canvas._fullLayout);
         if (zoom && !relief) urlState.push({ zoom: zoomText(zoom) });
-        const camera = event['scene.camera'];
-        if (camera) urlState.set({ camera: cameraText(camera.eye) });
+        if (event['scene.camera']) this.#noteCamera(plot);
       });
       plot.canvas.on('plotly_relayouting', () => this.mark());
       plot.canvas.on('plotly_doubleclick', () => urlState.push({ zoom: null }));
@@ -180,6 +183,15 @@ export class SurfacesPanel {
     };
     plot.ondraw = () => this.mark();
     return Object.assign(pane, { plot, pointer });
+  }
+
+  /** Write the camera into the address once it rests: after a turn of the wheel plotly.js still moves it. */
+  #noteCamera(plot) {
+    clearTimeout(this.cameraTimer);
+    this.cameraTimer = setTimeout(() => {
+      const scene = plot.canvas._fullLayout?.scene?._scene;
+      if (scene) this.#context.urlState.set({ camera: cameraText(scene.getCamera().eye) });
+    }, CAMERA_RESTS);
   }
 
   /** Surfaces of the same quantity share a colour scale. */

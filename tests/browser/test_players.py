@@ -60,7 +60,7 @@ def test_a_slider_walks_along_a_path_and_the_values_there_are_those_that_were_me
 ) -> None:
     line = server.client.get(f"/api/experiments/{finished}/profile")["lines"]["sgd-control"]
     points = server.client.get(f"/api/experiments/{finished}/surface?plane=basins")["points"]
-    page.get_by_label("walk along").select_option("sgd-control")
+    page.get_by_label("walk along", exact=True).select_option("sgd-control")
     position = slider(page, "position")
     position.focus()
     page.keyboard.press("End")
@@ -107,7 +107,7 @@ def test_the_walk_is_on_the_surface_in_three_dimensions_too(open_page: Any, serv
 
 
 def test_a_path_that_another_plane_shows_is_said_to_be_elsewhere(page: Page) -> None:
-    page.get_by_label("walk along").select_option("valley")
+    page.get_by_label("walk along", exact=True).select_option("valley")
     expect(page.locator(".scrubber output")).to_contain_text("not drawn on the plane basins")
 
 
@@ -198,11 +198,16 @@ def test_the_wheel_scrolls_the_page_unless_ctrl_is_held(
     expect(page, "the picture stays as it is").not_to_have_url(re.compile("zoom|camera"))
     plot.evaluate("plot => plot.scrollIntoView({ block: 'center' })")
     there = page.evaluate("scrollY")
+    eye = "document.querySelector('.surfaces .plot')._fullLayout.scene._scene.getCamera().eye"
+    distance = f"() => Math.hypot(...Object.values({eye}))"
+    far = page.evaluate(distance) if form == "3d" else 0.0
     page.keyboard.down("Control")
     page.mouse.wheel(0, -120)
     page.keyboard.up("Control")
     expect(page).to_have_url(re.compile("camera=" if form == "3d" else "zoom="))
     assert page.evaluate("scrollY") == there
+    if form == "3d":
+        assert page.evaluate(distance) < far, "the camera comes nearer"
 
 
 def test_a_finger_shows_the_values_and_scrolls(open_page: Any, server: Server, finished: str) -> None:
