@@ -85,10 +85,12 @@ def _parser() -> argparse.ArgumentParser:
     recipes = commands.add_parser("recipes", help="list the included specs")
     recipes.set_defaults(run=_recipes)
 
-    export = commands.add_parser("export", help="write a landscape as CSV, VTK, PNG and SVG")
+    export = commands.add_parser("export", help="write a landscape as CSV, VTK, PNG, SVG and PDF")
     export.add_argument("source", type=Path, metavar="DIR|ID", help="directory of a run, landscape.h5, or id")
     export.add_argument("--out", type=Path, metavar="DIR", help="output directory (default: DIR/export, or ID)")
-    export.add_argument("--formats", default="csv,vtk,png,svg", help="which of csv, vtk, png, svg (default: all)")
+    export.add_argument(
+        "--formats", default="csv,vtk,png,svg", help="which of csv, vtk, png, svg, pdf (default: all but pdf)"
+    )
     add_server(export)
     export.set_defaults(run=export_landscape)
 

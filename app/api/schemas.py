@@ -209,6 +209,11 @@ class PathProfile(ResponseModel):
     loss: dict[str, list[Number]] = Field(description="by split")
     error: dict[str, list[Number]] = Field(description="by split")
     barrier: dict[str, Number] = Field(description="by split: the highest loss minus the loss of the higher end")
+    fit: dict[str, list[Number]] = Field(
+        default_factory=dict,
+        description="of a fitted curve, by epoch: epoch, mean loss over the curve in nats, learning_rate, and bend1, "
+        "bend2, ... with the distance of each bend from the straight line; empty for a line",
+    )
 
 
 class Profile(ResponseModel):

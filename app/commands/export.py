@@ -1,4 +1,4 @@
-"""`valley export`: write a landscape as CSV, VTK, PNG and SVG."""
+"""`valley export`: write a landscape as CSV, VTK, PNG, SVG and PDF."""
 
 from __future__ import annotations
 

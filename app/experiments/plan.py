@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from valleyscope.app.experiments.cost import tile_points
 from valleyscope.app.experiments.spec import Spec
+from valleyscope.landscape.claim import planes_in_order
 from valleyscope.landscape.geometry.tiles import Tile, tiles
 from valleyscope.landscape.storage.records import line_name
 
@@ -131,7 +132,11 @@ def _tasks(spec: Spec) -> Iterator[Task]:
     # Frozen BatchNorm statistics are those of the first minimum, wherever one looks.
     frozen = (f"train:{next(iter(spec.minima))}",) if spec.batch_norm == "frozen" else ()
     every_point = (*(f"train:{name}" for name in spec.minima), *(f"fit:{name}" for name in curves))
-    for name, plane in planes.items():
+    # The plane that shows the claim is the first that people see, so it fills in first.
+    for name in planes_in_order(
+        {name: plane.through or () for name, plane in planes.items()}, spec.between, spec.control
+    ):
+        plane = planes[name]
         needs = tuple(_maker(point) for point in plane.through or filter(None, (plane.around, plane.trajectory)))
         yield Task(Kind.FRAME, name, needs=needs, after=every_point, priority=30)
         for index, tile in enumerate(plane_tiles(spec, name)):

@@ -27,7 +27,10 @@ def is_input(spec: Spec, task: Task, name: str) -> bool:
         case Kind.FIT:
             curve = spec.all_curves[task.subject]
             return name in (f"{curve.start}.safetensors", f"{curve.end}.safetensors")
-        case Kind.FRAME | Kind.SURFACE:
+        case Kind.FRAME:
+            # A plane shows the training of every minimum that kept snapshots.
+            return _is_point(spec, name) or any(name.startswith(f"{WORK}/{run}/snapshot-") for run in spec.minima)
+        case Kind.SURFACE:
             trajectory = spec.all_planes[task.subject].trajectory
             is_snapshot = trajectory is not None and name.startswith(f"{WORK}/{trajectory}/snapshot-")
             return is_snapshot or _is_point(spec, name)

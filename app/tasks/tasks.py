@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from valleyscope.app.experiments.task_results import (
 )
 from valleyscope.app.tasks.compact_task import make_compact
 from valleyscope.app.tasks.context import TaskContext
+from valleyscope.app.tasks.fit_watch import FitWatch, read_fit
 from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.tasks.torch_device import MemoryFull, device_name, is_memory_full, set_precision, torch_device
 from valleyscope.landscape import along, fit_curve, verdict
@@ -35,7 +35,6 @@ from valleyscope.landscape.analysis.profiles import Profile, line
 from valleyscope.landscape.analysis.sharpness import sharpness
 from valleyscope.landscape.analysis.surfaces import evaluate_tile
 from valleyscope.landscape.evaluation.evaluator import Values
-from valleyscope.landscape.fitting.fit_curve import FittingProgress
 from valleyscope.landscape.geometry.curves import Curve
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.plane_record import plane_record
@@ -92,7 +91,8 @@ def _run(context: TaskContext, task: Task, report: Report, cancelled: CancelChec
         case Kind.CURVE:
             spec = context.spec.all_curves[task.subject]
             path = context.curve(task.subject)
-            return _path(context, task.subject, spec.kind, spec.start, spec.end, path, cancelled)
+            found = _path(context, task.subject, spec.kind, spec.start, spec.end, path, cancelled)
+            return MeasuredPath(replace(found.record, fit=read_fit(context.curve_file(task.subject))))
         case Kind.LINE:
             start, end = next(pair for pair in context.spec.lines if line_name(*pair) == task.subject)
             path = line(context.minimum(start), context.minimum(end))
@@ -180,6 +180,7 @@ def _fit(context: TaskContext, name: str, report: Report, cancelled: CancelCheck
     path = context.curve_file(name)
     if not path.is_file():
         settings = context.spec.training
+        watch = FitWatch(report)
         curve = fit_curve(
             context.network().to(torch_device()),
             context.minimum(spec.start),
@@ -195,11 +196,11 @@ def _fit(context: TaskContext, name: str, report: Report, cancelled: CancelCheck
             seed=context.spec.seed if spec.seed is None else spec.seed,
             state_path=context.work / f"curve-{name}-state.pt",
             augment=_augmentation(context),
-            progress=_seldom(report),
+            progress=watch.report,
             cancelled=cancelled,
         )
         with write_atomically(path) as file:
-            file.write(save({"points": curve.points.cpu().contiguous()}))
+            file.write(save({"points": curve.points.cpu().contiguous(), **watch.columns()}))
         (context.work / f"curve-{name}-state.pt").unlink(missing_ok=True)
     return FittedCurve(length=context.curve(name).length())
 
@@ -210,19 +211,6 @@ def _augmentation(context: TaskContext) -> Callable[[Tensor, Generator], Tensor]
     if not (context.data.augmented if wanted is None else wanted):
         return None
     return lambda x, generator: crop_and_flip(x, generator, context.data.border)
-
-
-def _seldom(report: Report, every: float = 0.2) -> Callable[[FittingProgress], None]:
-    """Pass on a few steps a second: there are thousands."""
-    last = 0.0
-
-    def pass_on(step: FittingProgress) -> None:
-        nonlocal last
-        if time.monotonic() - last >= every:
-            last = time.monotonic()
-            report(step.share, {"epoch": step.epoch, "epochs": step.epochs, "loss": step.loss})
-
-    return pass_on
 
 
 def _frame(context: TaskContext, name: str) -> FramedPlane:
@@ -238,6 +226,7 @@ def _frame(context: TaskContext, name: str) -> FramedPlane:
         margin=spec.margin,
         defining=spec.through or tuple(filter(None, (spec.around, spec.trajectory))),
         path_points=context.spec.points,
+        trajectories=context.trajectories(name),
     )
     return FramedPlane(record)
 

@@ -180,7 +180,8 @@ def _caption(plane: PlaneRecord, claim: Claim | None) -> str:
     if claim is not None and any(claim.level(plane, *pair) for pair in _shown_quantities(plane)):
         sentences.append(STYLE["titles"]["tolerance"])
     if len(curves) < len(plane.paths):
-        sentences.append("Dotted chains: training, epoch by epoch.")
+        projected = "" if plane.kind == "principal" else ", projected on the plane"
+        sentences.append(f"Dotted chains: training, snapshot by snapshot{projected}.")
     hollow = [
         f"{name} ({significant(plane.distances[name])} off the plane)" for name in points if plane.is_projected(name)
     ]

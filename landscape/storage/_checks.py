@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from valleyscope.landscape.storage.landscape_file import Landscape
 
 
-_RESERVED = frozenset({"x", "y", "done", "points", "paths", "t", "arc"})
+_RESERVED = frozenset({"x", "y", "done", "points", "paths", "t", "arc", "fit"})
 
 
 def check_landscape(landscape: Landscape) -> None:
@@ -137,6 +137,11 @@ def _check_path(member: str, path: PathRecord) -> None:
         raise ValueError(f"{member}: needs two or more increasing values of t, and an arc that does not decrease")
     if not path.splits:
         raise ValueError(f"{member}: has no split; give train, test or both")
+    lengths = {name: len(_floats(f"{member}/fit/{name}", values, 1)) for name, values in path.fit.items()}
+    for name in path.fit:
+        checked_name(name, f"{member}/fit: a column")
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"{member}/fit: columns differ in length: {lengths}")
     for split, values in path.splits.items():
         check_split(member, split)
         _check_path_values(f"{member}/{split}", values, t)

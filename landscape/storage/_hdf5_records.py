@@ -97,6 +97,10 @@ def write_path(parent: h5py.Group, path: PathRecord) -> None:
     group.attrs.update({"kind": path.kind, "start": path.start, "end": path.end, "note": path.note})
     group.attrs.create("splits", list(path.splits), shape=(len(path.splits),), dtype=h5py.string_dtype())
     group["t"], group["arc"] = path.t, path.arc
+    if path.fit:
+        columns = group.create_group("fit", track_order=True)
+        for column, numbers in path.fit.items():
+            columns[column] = numbers
     for split, values in path.splits.items():
         _write_values(group, split, values)
 
@@ -105,7 +109,16 @@ def read_path(parent: h5py.Group, name: str) -> PathRecord:
     group = _hdf5.subgroup(parent, name)
     kind, start, end, note = (_hdf5.text_attribute(group, field) for field in ("kind", "start", "end", "note"))
     splits = {split: PathValues(*_read_values(group, split)) for split in _hdf5.texts_attribute(group, "splits")}
-    return PathRecord(name, kind, start, end, _hdf5.floats(group, "t"), _hdf5.floats(group, "arc"), splits, note)
+    t, arc = _hdf5.floats(group, "t"), _hdf5.floats(group, "arc")
+    return PathRecord(name, kind, start, end, t, arc, splits, note, _read_fit(group))
+
+
+def _read_fit(path: h5py.Group) -> dict[str, Any]:
+    """How a curve was fitted; empty in files of earlier versions."""
+    if not _hdf5.has(path, "fit"):
+        return {}
+    group = _hdf5.subgroup(path, "fit")
+    return {column: _hdf5.floats(group, column) for column in _hdf5.names(group)}
 
 
 def write_minimum(parent: h5py.Group, trajectories: h5py.Group, minimum: MinimumRecord) -> None:

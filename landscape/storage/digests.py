@@ -75,7 +75,8 @@ def _plane(plane: PlaneRecord) -> list[Any]:
 
 def _path(path: PathRecord) -> list[Any]:
     splits = {split: [values.loss, values.error] for split, values in path.splits.items()}
-    return [path.name, path.kind, path.start, path.end, path.note, path.t, path.arc, splits]
+    content = [path.name, path.kind, path.start, path.end, path.note, path.t, path.arc, splits]
+    return [*content, path.fit] if path.fit else content  # files of earlier versions have no fit
 
 
 def _json(value: Any) -> str:

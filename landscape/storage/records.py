@@ -106,7 +106,11 @@ class PlaneRecord:
 
 @dataclass(eq=False)
 class PathRecord:
-    """Values along a curve or a straight line between two minima, at parameters t and arc lengths ``arc``."""
+    """Values along a curve or a straight line between two minima, at parameters t and arc lengths ``arc``.
+
+    ``fit`` says how a curve was fitted, as arrays of one length: epoch, loss (the mean over the curve, in nats),
+    learning_rate, and bend1, bend2, ... with the distance of each bend from where it started. It is empty for a line.
+    """
 
     name: str
     kind: str
@@ -116,6 +120,7 @@ class PathRecord:
     arc: Floats
     splits: dict[str, PathValues]
     note: str = ""
+    fit: dict[str, Floats] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

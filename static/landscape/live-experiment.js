@@ -17,6 +17,8 @@ export class LiveExperiment extends EventTarget {
   minima = {};
   /** Minima in training, by name. */
   inTraining = {};
+  /** Curves that are being fitted, by name: the epoch and the loss of the last batch. */
+  fitting = {};
   curves = {};
   lines = {};
   files = [];
@@ -29,6 +31,7 @@ export class LiveExperiment extends EventTarget {
   #api;
   #path;
   #tiles = new Map();
+  #fits = {};
   #parts = new Set();
   #closing = new AbortController();
   #unfollow = () => {};
@@ -58,6 +61,20 @@ export class LiveExperiment extends EventTarget {
   /** Curves first, then the straight lines. */
   get paths() {
     return [...Object.values(this.curves), ...Object.values(this.lines)];
+  }
+
+  /** The curves of the spec, as paths without values. */
+  get expectedCurves() {
+    const specs = Object.entries(this.experiment.resolved?.curves ?? {});
+    return specs.map(([name, { kind, from, to }]) => ({ name, kind, start: from, end: to, fit: {} }));
+  }
+
+  /** Curves with the epochs of their fit so far: from the landscape, or from the events of an unfinished experiment. */
+  get fits() {
+    const known = Object.values(this.curves).filter(({ fit }) => fit.epoch?.length);
+    const others = this.expectedCurves.filter(({ name }) => !known.some((path) => path.name === name));
+    const live = others.flatMap((path) => (this.#fits[path.name] ? { ...path, fit: this.#fits[path.name] } : []));
+    return [...known, ...live];
   }
 
   /** What the verdict claims, as pictures show it; null without a verdict. */
@@ -172,6 +189,7 @@ export class LiveExperiment extends EventTarget {
   #onEvent({ kind, data }) {
     if (kind === 'tile') this.#addTile(data);
     else if (kind === 'epoch') this.#addEpoch(data);
+    else if (kind === 'curve') this.#addFit(data);
     else if (kind === 'progress' && 'progress' in data) {
       this.experiment = { ...this.experiment, ...data };
       this.#changed('experiment');
@@ -189,6 +207,18 @@ export class LiveExperiment extends EventTarget {
     }
     this.#tiles.set(tile.plane, [...(this.#tiles.get(tile.plane) ?? []), tile]);
     this.#schedule('refresh', REFRESH_DELAY, () => this.refresh());
+  }
+
+  #addFit({ curve, share, epochs, epoch, loss, record }) {
+    if (record) {
+      const { bends, ...columns } = record;
+      bends.forEach((distance, index) => (columns[`bend${index + 1}`] = distance));
+      const fit = (this.#fits[curve] ??= {});
+      if (record.epoch <= (fit.epoch?.at(-1) ?? 0)) return;
+      for (const [column, value] of Object.entries(columns)) (fit[column] ??= []).push(fromJson(value));
+    } else if (share === 1) delete this.fitting[curve];
+    else this.fitting[curve] = { epoch, epochs, loss: fromJson(loss) };
+    this.#changed('fits');
   }
 
   #addEpoch({ minimum, epochs: _total, ...record }) {

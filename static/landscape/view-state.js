@@ -21,6 +21,9 @@ export function readView(query, planes) {
     camera: cameraOf(numbers(query.camera, 3)),
     profileLog: query.plog === '1',
     trainingLog: query.tlog !== '0',
+    fitLog: query.flog !== '0',
+    t: shareOf(query.t),
+    along: query.along ?? null,
     hidden: new Set((query.hide ?? '').split(',').filter(Boolean)),
   };
 }
@@ -38,6 +41,11 @@ export function zoomedTo(event, { xaxis, yaxis }) {
 function positive(text) {
   const value = Number(text);
   return Number.isFinite(value) && value > 0 ? value : null;
+}
+
+function shareOf(text) {
+  const value = text === undefined || text === '' ? NaN : Number(text);
+  return value >= 0 && value <= 1 ? value : null;
 }
 
 function numbers(text, count) {

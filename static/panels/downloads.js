@@ -1,4 +1,4 @@
-/** The download menu: the picture on screen as PNG and SVG, and the files of the experiment. */
+/** The download menu: the picture on screen as PNG and SVG, the figure of the paper as PDF, and the files of the experiment. */
 
 import { toastErrors } from '../components/toasts.js';
 import { element } from '../elements.js';
@@ -65,6 +65,11 @@ export class Downloads {
           entry(format, `picture as ${format.toUpperCase()}`, 'as on screen', () => picture(format)),
         )
       : [];
+    const { id } = this.#live;
+    const paper = { name: 'paper.pdf', link: `/api/experiments/${encodeURIComponent(id)}/paper.pdf` };
+    // It shows both surfaces above the paths, so it needs all of them.
+    const hasPaper = planes.size && this.#live.paths.length && this.#live.splits.length > 1;
+    if (hasPaper) pictures.push(entry('paper.pdf', 'figure as PDF', 'for a paper', () => this.file(paper)));
     const others = files.map((file) =>
       entry(
         file.name,

@@ -10,6 +10,7 @@ import { profileEntries, profileFigure } from '../plots/profile.js';
 import { quantityTitle } from '../plots/theme.js';
 import { toggle } from './toolbar-controls.js';
 import { legendLine } from './legend-line.js';
+import { PathScrubber } from './path-scrubber.js';
 import { pathsTable, profileTable } from './tables.js';
 
 const STEP = 0.02;
@@ -26,9 +27,11 @@ export class ProfilesPanel {
     this.legend = element('div.legend', { role: 'group', 'aria-label': 'Paths shown' });
     this.pictures = element('div.pictures');
     this.summary = element('div.summary');
+    this.scrubber = new PathScrubber({ cursor, urlState });
     this.node = element('section.panel.profiles', {},
       element('div.toolbar', {}, element('h2', {}, 'Along the paths'), this.log.node, this.legend),
       this.pictures,
+      this.scrubber.node,
       this.summary);
     cursor.addEventListener('change', () => this.mark());
   }
@@ -54,6 +57,7 @@ export class ProfilesPanel {
     this.node.hidden = false;
     if (!this.#panes.length) this.#arrange();
     this.#drawLegend(entries);
+    this.scrubber.update(this.shown, this.view, this.#live.planes.get(this.view.plane));
     this.summary.replaceChildren(dataTable(pathsTable(entries)));
     for (const { plot, split, value } of this.#panes) {
       plot.ondraw = () => this.mark();
@@ -64,7 +68,7 @@ export class ProfilesPanel {
   }
 
   mark() {
-    const { t, path: pointed } = this.#context.cursor;
+    const { t, path: meant } = this.#context.cursor;
     for (const { plot, split, value } of this.#panes) {
       const { frame } = plot;
       const at = t === null || !frame ? null : plot.pixel(t);
@@ -74,13 +78,14 @@ export class ProfilesPanel {
             .filter(({ path }) => path[value][split])
             .map(({ path, line }) => {
               const pixel = plot.pixel(t, valueAt(path[value][split], path.t, t));
-              return pixel && { ...pixel, colour: line.color, minor: Boolean(pointed) && path.name !== pointed };
+              return pixel && { ...pixel, colour: line.color, minor: meant !== null && path.name !== meant };
             });
       setMarks(plot, dots, at && { left: at.left, top: frame.top, height: frame.height });
     }
   }
 
   close() {
+    this.scrubber.close();
     this.#panes.forEach(({ plot }) => plot.close());
   }
 
@@ -89,6 +94,7 @@ export class ProfilesPanel {
     const { active, experiment } = this.#live;
     this.node.hidden = !active || experiment.minima.length < 2;
     if (this.node.hidden) return;
+    this.scrubber.node.hidden = true;
     this.pictures.replaceChildren(
       ...this.#quantities.map(([split, value]) =>
         element('figure.plate', {}, element('div.plot-head', {}, quantityTitle(split, value)), element('div.blank')),

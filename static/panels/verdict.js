@@ -2,10 +2,10 @@
 
 import { badge, experimentBadge, toneOf } from '../components/badge.js';
 import '../components/progress-bar.js';
-import { element } from '../elements.js';
+import { element, icon } from '../elements.js';
 import { aboutDuration, counted, duration, percent } from '../format.js';
 import { barrierText, fromJson, intervalText } from '../plots/numbers.js';
-import { STAGES, taskText } from './stage-names.js';
+import { STAGES, stepsOf, taskText } from './stage-names.js';
 
 /** "digits · cnn 16-32, 128 · 3 minima" */
 export function factsOf({ dataset, spec, minima }) {
@@ -63,6 +63,7 @@ export class VerdictPanel {
         running
           ? element('progress-bar', { value: String(experiment.progress), label: `progress of ${experiment.name}` })
           : null,
+        running ? stages(experiment) : null,
         this.#activeWorkers(),
         list,
       ].filter(Boolean),
@@ -120,6 +121,13 @@ export class VerdictPanel {
       `test accuracy ${percent(final.test_accuracy)}`,
     );
   }
+}
+
+/** What is done, what runs and what is still to come. */
+function stages(experiment) {
+  return element('ol.stages', { 'aria-label': 'Stages' }, stepsOf(experiment).map(({ words, state }) =>
+    element('li', { 'data-state': state, 'aria-current': state === 'now' ? 'step' : null },
+      state === 'done' ? icon('check') : null, words, state === 'done' ? element('span.visually-hidden', {}, ' (done)') : null)));
 }
 
 function barrierCell(label, values, level) {

@@ -13,6 +13,7 @@ import { Downloads } from '../panels/downloads.js';
 import { MethodsPanel } from '../panels/methods.js';
 import { CompactPanel } from '../panels/compact.js';
 import { ExperimentHeading } from '../panels/experiment-heading.js';
+import { FittingPanel } from '../panels/fits.js';
 import { MinimaPanel, SparsityPanel, TrainingPanel } from '../panels/minima.js';
 import { ProfilesPanel } from '../panels/profiles.js';
 import { ProvenancePanel } from '../panels/provenance.js';
@@ -55,6 +56,7 @@ class ExperimentView {
     this.compact = new CompactPanel(live, shared);
     this.sparsity = new SparsityPanel(live, shared);
     this.training = new TrainingPanel(live, shared);
+    this.fits = new FittingPanel(live, shared);
     this.downloads = new Downloads(live, context.api, {
       picture: (format) => this.picture(format),
       name: () => `${this.view.plane}-${this.view.show}`,
@@ -81,6 +83,7 @@ class ExperimentView {
       this.compact.node,
       this.sparsity.node,
       this.training.node,
+      this.fits.node,
       this.provenance.node,
       this.tooltip.node,
     );
@@ -102,6 +105,7 @@ class ExperimentView {
     this.surfaces.update(this.view);
     this.profiles.update(this.view);
     this.training.update(this.view);
+    this.fits.update(this.view);
     this.sparsity.draw();
     this.methods.draw();
   }
@@ -121,8 +125,22 @@ class ExperimentView {
     }
     if (parts.has('paths') || turned) this.profiles.draw();
     if (parts.has('paths') || parts.has('minima') || turned) toastErrors(() => this.methods.load());
+    if (parts.has('fits') || parts.has('paths') || turned) this.fits.draw();
+    this.#putStageFirst();
     if (parts.has('experiment')) this.provenance.draw();
     if ([`plane ${this.view.plane}`, 'paths', 'verdict'].some((part) => parts.has(part))) this.surfaces.draw();
+  }
+
+  /** While it runs, the panel of the stage that runs stands first; in the end all are in their usual place. */
+  #putStageFirst() {
+    const { active, experiment } = this.live;
+    const first = active ? ({ queued: this.training, minima: this.training, curves: this.fits }[experiment.stage] ?? null) : null;
+    if (first === this.stageFirst) return;
+    this.stageFirst = first;
+    const focused = document.activeElement;
+    for (const panel of [this.training, this.fits])
+      (panel === first ? this.surfaces : this.provenance).node.before(panel.node);
+    if (focused !== document.activeElement) focused.focus({ preventScroll: true });
   }
 
   /** The plots on screen as one picture. */
@@ -151,7 +169,7 @@ class ExperimentView {
     this.context.theme.removeEventListener('change', this.ontheme);
     this.live.close();
     this.downloads.close();
-    for (const panel of [this.surfaces, this.profiles, this.training, this.sparsity, this.methods]) panel.close();
+    for (const panel of [this.surfaces, this.profiles, this.training, this.fits, this.sparsity, this.methods]) panel.close();
   }
 
   #drawHead() {

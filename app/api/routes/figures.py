@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 router = APIRouter(tags=["results"])
 
+_PDF = "application/pdf"
 Kind = Literal["contour", "surface3d", "profile", "training", "sparsity", "paper", "pareto"]
 Quantity = Literal["loss", "accuracy", "sparsity", "zero_groups", "threshold", "angle", "learning_rate"]
 
@@ -70,6 +71,30 @@ def figure(id: ExperimentId, request: Request, app_state: State, query: Annotate
         return drawn.encode()
 
     return cached_response(request, app_state, row, ("figure", *astuple(query)), make)
+
+
+@router.get(
+    "/experiments/{id}/paper.pdf",
+    response_class=Response,
+    responses={
+        200: {"description": "A PDF file", "content": {_PDF: {"schema": {"type": "string", "format": "binary"}}}},
+        **NOT_MODIFIED,
+        **problems(404),
+    },
+)
+def paper_pdf(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """Get the figure of the paper as PDF: the plane of the claim above, the paths below."""
+    row = app_state.service.experiment_table.get(id)
+
+    def make(landscape: Landscape) -> bytes:
+        from valleyscope.landscape.export.matplotlib_figures import paper_picture  # slow: loads matplotlib
+
+        picture = paper_picture(landscape, "pdf")
+        if picture is None:
+            raise not_available("there is no plane with paths", row, of_two=True)
+        return picture
+
+    return cached_response(request, app_state, row, ("paper.pdf",), make, media_type=_PDF)
 
 
 def _draw(landscape: Landscape, row: ExperimentRow, query: FigureQuery) -> go.Figure:
