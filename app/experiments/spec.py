@@ -165,7 +165,9 @@ class Spec(BaseModel):
     model: Model = Field(Model(), description="the network")
     seed: Seed = Field(0, description="seed of everything without a seed")
     training: Training = Field(Training(), description="settings of all minima, unless a minimum overrides them")
-    minima: dict[Name, Minimum] = Field(min_length=1, max_length=16, description="the trained networks, by name")
+    minima: dict[Name, Minimum] = Field(
+        min_length=1, max_length=24, description="the trained networks, by name; every pair gets its line"
+    )
     curves: dict[Name, Curve] | None = Field(
         None, max_length=32, description="curves by name; by default from the first minimum"
     )
