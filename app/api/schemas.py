@@ -282,6 +282,7 @@ class Cost(ResponseModel):
     parameters: int | None
     multiply_adds: float = Field(description="in the forward pass of one sample")
     stages: dict[str, StageCost]
+    lines: int = Field(description="straight lines that the profiles measure: one for every two minima")
     minima: dict[str, MinimumReach] = Field(description="of the minima that AltSDP trains")
     rule: str
     service: ServiceTime
@@ -296,6 +297,7 @@ class Cost(ResponseModel):
             allowed=cost.gpu_hours <= limit,
             parameters=cost.parameters,
             multiply_adds=cost.multiply_adds,
+            lines=cost.lines,
             stages={
                 name: StageCost(
                     multiply_adds=work.multiply_adds, gpu_hours=GPU.hours(work), core_hours=CORE.hours(work)

@@ -108,7 +108,7 @@ class ExperimentWriter:
                     return False
                 # A line measured in a retry, after the verdict, has no intervals yet; earlier versions kept none.
                 lines = self.landscape.lines
-                return lines.keys() <= verdict.get("paths", lines).keys()
+                return all(name in verdict.get("paths", lines) for name in lines)
 
     def add_result(self, task: Task, result: Result) -> None:
         """Enter a result into the landscape; a snapshot follows when the last one is old enough."""

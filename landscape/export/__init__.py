@@ -33,8 +33,8 @@ def export(
     """Write the landscape in each of the formats (csv, vtk, png, svg) and return the files, in order.
 
     csv: surface.csv (a row a grid point), points.csv, tracks.csv (curves and trajectories on the planes), paths.csv
-    (values along curves and lines), matrix.csv (barrier and rise between every two minima), minima.csv, training.csv and
-    layers.csv. An overflow is ``inf``, what was not computed or recorded is empty. vtk: <plane>.vts and
+    (values along curves and lines), matrix.csv (barrier and rise between every two minima), minima.csv, training.csv
+    and layers.csv. An overflow is ``inf``, what was not computed or recorded is empty. vtk: <plane>.vts and
     <plane>-paths.vtp. png and svg: <plane>-<split>-<value>, profile and paper. Files of these names are replaced, each
     at once; files without content are not written.
     """

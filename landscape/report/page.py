@@ -24,6 +24,7 @@ from valleyscope.landscape.plot_style import STATIC, STYLE
 from valleyscope.landscape.report import tables
 from valleyscope.landscape.report.embedding import figure_data, import_map
 from valleyscope.landscape.report.html_text import moment, text
+from valleyscope.landscape.report.matrix_section import matrix_section
 from valleyscope.landscape.report.verdict_section import head
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -50,6 +51,7 @@ def report_html(landscape: Landscape) -> str:
         [
             *(_plane_section(plane, claim) for plane in planes),
             _paths_section(landscape),
+            matrix_section(landscape, colours),
             _minima_section(landscape, colours),
             _training_section(landscape, colours),
             _surfaces_section(planes),

@@ -1,7 +1,7 @@
 """Barrier and rise between every two minima, as plain square arrays of ``landscape.h5``.
 
 The group is there for other programs, such as MATLAB. Its numbers follow from the lines and the verdict, so Valleyscope
-itself computes them from these (see ``analysis.pair_matrix``), also for files of earlier versions, which lack the group.
+itself computes them from these (see ``analysis.pair_matrix``), also for files of earlier versions, which lack it.
 """
 
 from __future__ import annotations

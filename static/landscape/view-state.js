@@ -21,8 +21,17 @@ export function readView(query, planes) {
     camera: cameraOf(numbers(query.camera, 3)),
     profileLog: query.plog === '1',
     trainingLog: query.tlog !== '0',
+    matrix: query.matrix === 'rise' ? 'rise' : 'barrier',
+    allPaths: query.paths === 'all',
     hidden: new Set((query.hide ?? '').split(',').filter(Boolean)),
   };
+}
+
+/** The pair of minima in the query, if both are there; else null. */
+export function pairOf(query, minima) {
+  const names = (query.pair ?? '').split(',');
+  const valid = names.length === 2 && names[0] !== names[1] && names.every((name) => minima.includes(name));
+  return valid ? names : null;
 }
 
 export const zoomText = ({ x, y }) => [...x, ...y].map(short).join(',');

@@ -108,7 +108,8 @@ export class VerdictPanel {
   }
 
   #sparsest() {
-    const runs = this.#live.runs.filter(({ final }) => final.zero_groups > 0);
+    const { runs: all, verdict } = this.#live;
+    const runs = all.filter(({ name, final }) => final.zero_groups > 0 && verdict.between?.includes(name));
     if (!runs.length) return null;
     const { name, final } = runs.reduce((a, b) => (b.final.zero_groups > a.final.zero_groups ? b : a));
     return cell(

@@ -7,8 +7,9 @@ import { errorPage } from '../components/problem.js';
 import { element } from '../elements.js';
 import { Cursor } from '../landscape/path-cursor.js';
 import { LiveExperiment } from '../landscape/live-experiment.js';
-import { SHOWN, readView } from '../landscape/view-state.js';
+import { SHOWN, pairOf, readView } from '../landscape/view-state.js';
 import { Downloads } from '../panels/downloads.js';
+import { MatrixPanel } from '../panels/matrix.js';
 import { MinimaPanel, SparsityPanel, TrainingPanel } from '../panels/minima.js';
 import { ProfilesPanel } from '../panels/profiles.js';
 import { ProvenancePanel } from '../panels/provenance.js';
@@ -46,6 +47,7 @@ class ExperimentView {
     this.verdict = new VerdictPanel(live);
     this.surfaces = new SurfacesPanel([{ live, ...shared }], shared);
     this.profiles = new ProfilesPanel(live, shared);
+    this.matrix = new MatrixPanel(live, shared);
     this.minima = new MinimaPanel(live, shared);
     this.sparsity = new SparsityPanel(live, shared);
     this.training = new TrainingPanel(live, shared);
@@ -70,6 +72,7 @@ class ExperimentView {
       this.verdict.node,
       this.surfaces.node,
       this.profiles.node,
+      this.matrix.node,
       this.minima.node,
       this.sparsity.node,
       this.training.node,
@@ -89,10 +92,12 @@ class ExperimentView {
 
   /** Redraw what depends on the URL or the theme. */
   update(query) {
-    this.view = readView(query, this.live.experiment.planes);
+    this.live.judge(pairOf(query, this.live.experiment.minima));
+    this.view = readView(query, this.live.planeOrder);
     this.page.dataset.show = SHOWN[this.view.show].panes.length > 1 ? 'pair' : 'single';
     this.surfaces.update(this.view);
     this.profiles.update(this.view);
+    this.matrix.update(this.view);
     this.training.update(this.view);
     this.sparsity.draw();
   }
@@ -109,9 +114,12 @@ class ExperimentView {
       this.training.draw();
       this.sparsity.draw();
     }
-    if (parts.has('paths') || turned) this.profiles.draw();
     if (parts.has('experiment')) this.provenance.draw();
-    if ([`plane ${this.view.plane}`, 'paths', 'verdict'].some((part) => parts.has(part))) this.surfaces.draw();
+    if (parts.has('matrix')) this.matrix.draw();
+    // Another claim has another first plane, and other paths first.
+    if (parts.has('verdict')) return this.update(this.context.urlState.get());
+    if (parts.has('paths') || turned) this.profiles.draw();
+    if ([`plane ${this.view.plane}`, 'paths'].some((part) => parts.has(part))) this.surfaces.draw();
   }
 
   /** The plots on screen as one picture. */
