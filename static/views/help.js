@@ -19,6 +19,7 @@ const KEYS = [
   [['Enter', 'Space'], 'press it'],
   [['←', '→'], 'change the tab'],
   [['←', '→', '↑', '↓'], 'on a picture: go over the surface, or along the paths; with Shift five points at a time'],
+  [['←', '→', '↑', '↓'], 'in the matrix of minima: go to another pair; Enter judges it'],
   [['Esc'], 'close a question without doing anything, or leave the point'],
 ];
 
