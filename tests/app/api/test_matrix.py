@@ -22,7 +22,7 @@ def landscape() -> Landscape:
 
 @pytest.fixture(scope="module")
 def results(bare: Server, landscape: Landscape) -> Iterator[httpx.Client]:
-    id = bare.charted(landscape)
+    id = landscape.send(bare.url).rpartition("/")[2]
     with httpx.Client(base_url=f"{bare.url}/api/experiments/{id}/", timeout=60) as client:
         yield client
 
@@ -66,7 +66,8 @@ def test_names_that_are_no_pair_are_refused_with_field_and_value(
 def test_a_pair_without_its_line_is_not_available(bare: Server) -> None:
     landscape = many_minima(4)
     del landscape.lines["m1-m2"]
-    url = f"/api/experiments/{bare.charted(landscape)}"
+    id = landscape.send(bare.url).rpartition("/")[2]
+    url = f"/api/experiments/{id}"
     answer = bare.client.get(f"{url}/verdict?between=m2,m1")
     assert answer.status_code == 404
     assert "there is no line from m2 to m1" in answer.json()["detail"]
