@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
 from torch import Tensor, nn
 
+from valleyscope.landscape.analysis.pair_matrix import pair_matrix
 from valleyscope.landscape.analysis.path_estimates import with_path_estimates
 from valleyscope.landscape.analysis.profiles import Profile, along
 from valleyscope.landscape.analysis.sharpness import sharpness
@@ -54,7 +55,7 @@ def compare(
     """Do two of these networks share one level valley? The first two are judged, and the third is the control.
 
     ``between`` and ``control`` name others. Every pair has its straight line: ``pair_matrix`` of the result has the
-    barrier and the rise of each.
+    barrier and the rise of each, ``pair_verdict`` judges any of them.
 
     ``minima`` are state dicts or flat vectors of ``model`` by name. Buffers of the state dicts must be equal, except
     BatchNorm statistics, which are recomputed unless ``batch_norm`` is ``frozen``. ``data`` has the split ``train`` and
@@ -90,16 +91,23 @@ def compare(
         for label, (start, end) in ends.items()
     }
     straights = {line_name(a, b): (a, b) for a, b in combinations(vectors, 2)}
-    profiles = {label: along(model, curve, evaluator=evaluator, samples=True) for label, curve in curves.items()}
-    profiles |= {
-        label: along(model, straight(vectors[a], vectors[b]), evaluator=evaluator, samples=True)
-        for label, (a, b) in straights.items()
-    }
+    landscape = Landscape(name, provenance={"fingerprint": None, "batch_norm": batch_norm, "seeds": {"curves": seed}})
+
+    def measured(label: str) -> Profile:
+        """A path with the losses of its samples; only its means are kept."""
+        a, b = ends[label] if label in curves else straights[label]
+        path = curves[label] if label in curves else straight(vectors[a], vectors[b])
+        found = along(model, path, evaluator=evaluator, samples=True)
+        (landscape.curves if label in curves else landscape.lines)[label] = _record(label, found, a, b)
+        return found
+
+    judging = [key for key, pair in straights.items() if set(pair) in ({first, second}, {first, control})]
+    kept = {label: measured(label) for label in (*curves, *judging)}
     judged = verdict(
-        _between(profiles, straights, first, second),
-        profiles["valley"],
-        None if control is None else _between(profiles, straights, first, control),
-        profiles.get("contrast"),
+        _between(kept, straights, first, second),
+        kept["valley"],
+        None if control is None else _between(kept, straights, first, control),
+        kept.get("contrast"),
         between=(first, second),
         curve_name="valley",
         control_name=control or "control",
@@ -108,13 +116,14 @@ def compare(
         seed=seed,
         sharpness={key: sharpness(model, vector, seed=seed, evaluator=evaluator) for key, vector in vectors.items()},
     )
-    landscape = Landscape(name, provenance={"fingerprint": None, "batch_norm": batch_norm, "seeds": {"curves": seed}})
-    landscape.minima = {key: _minimum(key, profiles, straights) for key in vectors}
-    landscape.curves = {label: _record(label, profiles[label], *ends[label]) for label in curves}
-    landscape.lines = {label: _record(label, profiles[label], a, b) for label, (a, b) in straights.items()}
+    landscape.verdict = with_path_estimates(
+        judged.to_json(), [*curves, *straights], lambda label: kept.get(label) or measured(label), seed=seed
+    )
+    landscape.lines = {label: landscape.lines[label] for label in straights}
+    landscape.minima = {key: _minimum(key, landscape.lines.values()) for key in vectors}
     chosen = [first, second] if control is None else [first, second, control]
     landscape.planes = dict(_planes(model, vectors, chosen, curves, evaluator, resolution))
-    landscape.verdict = with_path_estimates(judged.to_json(), profiles, profiles.__getitem__, seed=seed)
+    landscape.matrix = pair_matrix(landscape).to_record()
     return landscape
 
 
@@ -171,7 +180,7 @@ def _record(name: str, profile: Profile, start: str, end: str) -> PathRecord:
     return PathRecord(name, profile.kind, start, end, profile.t, profile.arc, values)
 
 
-def _minimum(name: str, profiles: Mapping[str, Profile], straights: Mapping[str, tuple[str, str]]) -> MinimumRecord:
+def _minimum(name: str, lines: Iterable[PathRecord]) -> MinimumRecord:
     """Loss and accuracy of a network, from the end of a line."""
-    label, end = next((key, 0 if pair[0] == name else -1) for key, pair in straights.items() if name in pair)
-    return MinimumRecord(name, "given", final=final_metrics(profiles[label].splits, end))
+    line, end = next((line, 0 if line.start == name else -1) for line in lines if name in (line.start, line.end))
+    return MinimumRecord(name, "given", final=final_metrics(line.splits, end))

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from valleyscope.landscape import flatten as flatten
     from valleyscope.landscape import import_file as import_file
     from valleyscope.landscape import line as line
+    from valleyscope.landscape import pair_matrix as pair_matrix
+    from valleyscope.landscape import pair_verdict as pair_verdict
     from valleyscope.landscape import surface as surface
     from valleyscope.landscape import unflatten as unflatten
     from valleyscope.landscape import verdict as verdict
@@ -83,6 +85,8 @@ _LANDSCAPE = (
     "flatten",
     "import_file",
     "line",
+    "pair_matrix",
+    "pair_verdict",
     "surface",
     "unflatten",
     "verdict",

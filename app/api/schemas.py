@@ -224,6 +224,49 @@ class Profile(ResponseModel):
     lines: dict[str, PathProfile]
 
 
+class PairValues(ResponseModel):
+    """A quantity of the line between every two minima, in nats: squares, row by row."""
+
+    value: list[list[Number | None]]
+    low: list[list[Number | None]] = Field(description="lower end of the bootstrap interval")
+    high: list[list[Number | None]] = Field(description="upper end")
+
+
+class Matrix(ResponseModel):
+    """Barrier and rise between every two minima."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "experiment": "019a8c3f2be5d0c1",
+                    "minima": ["sgd", "altsdp", "control"],
+                    "split": "train",
+                    "level": 0.95,
+                    "tolerance": 0.05,
+                    "barrier": {
+                        "value": [[None, 0.0, 0.93], [0.0, None, 0.88], [0.93, 0.88, None]],
+                        "low": [[None, 0.0, 0.9], [0.0, None, 0.85], [0.9, 0.85, None]],
+                        "high": [[None, 0.001, 0.96], [0.001, None, 0.91], [0.96, 0.91, None]],
+                    },
+                    "rise": {
+                        "value": [[None, 0.031, 0.94], [0.031, None, 0.92], [0.94, 0.92, None]],
+                        "low": [[None, 0.027, 0.91], [0.027, None, 0.89], [0.91, 0.89, None]],
+                        "high": [[None, 0.036, 0.97], [0.036, None, 0.95], [0.97, 0.95, None]],
+                    },
+                }
+            ]
+        }
+    )
+    experiment: Identifier
+    minima: list[str] = Field(description="the order of rows and columns")
+    split: str = Field(description="data of the losses")
+    level: float = Field(description="level of the intervals")
+    tolerance: float = Field(description="of the verdict: up to this barrier and rise a line is level")
+    barrier: PairValues
+    rise: PairValues
+
+
 class Verdict(BaseModel):
     """The verdict: its kind, a sentence, and the numbers behind it."""
 
@@ -284,6 +327,7 @@ class Cost(ResponseModel):
     parameters: int | None
     multiply_adds: float = Field(description="in the forward pass of one sample")
     stages: dict[str, StageCost]
+    lines: int = Field(description="straight lines that the profiles measure: one for every two minima")
     minima: dict[str, MinimumReach] = Field(description="of the minima that AltSDP trains")
     rule: str
     service: ServiceTime
@@ -298,6 +342,7 @@ class Cost(ResponseModel):
             allowed=cost.gpu_hours <= limit,
             parameters=cost.parameters,
             multiply_adds=cost.multiply_adds,
+            lines=cost.lines,
             stages={
                 name: StageCost(
                     multiply_adds=work.multiply_adds, gpu_hours=GPU.hours(work), core_hours=CORE.hours(work)

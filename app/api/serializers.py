@@ -27,7 +27,7 @@ def summary(row: ExperimentRow) -> ExperimentSummary:
 
 def detail(row: ExperimentRow) -> Experiment:
     path = f"/api/experiments/{row.id}"
-    results = ("events", "contents", "minima", "surface", "profile", "verdict", "figure", "files")
+    results = ("events", "contents", "minima", "surface", "profile", "matrix", "verdict", "figure", "files")
     links = {"self": path, **{name: f"{path}/{name}" for name in results}}
     return Experiment(**_values(row), spec=row.spec, resolved=_resolved(row), links=links)
 

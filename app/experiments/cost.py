@@ -91,6 +91,8 @@ class Estimate:
     multiply_adds: float
     pieces: dict[str, tuple[Work, ...]]
     minima: dict[str, ThresholdReach]
+    lines: int = 0
+    """Straight lines: one for every two minima."""
 
     @property
     def stages(self) -> dict[str, Work]:
@@ -148,7 +150,7 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
         for name, minimum in trained.items()
         if minimum.optimizer == "altsdp" and minimum.wish is None  # with it the program chooses c on the way
     }
-    return Estimate(None if model_info is None else model_info.parameters, forward, pieces, minima)
+    return Estimate(None if model_info is None else model_info.parameters, forward, pieces, minima, len(spec.lines))
 
 
 def _stage_hours(stage: str, pieces: Sequence[Work], devices: Sequence[Device]) -> float:

@@ -31,6 +31,7 @@ from valleyscope.app.experiments.task_results import (
     SurfaceTile,
     TrainedMinimum,
 )
+from valleyscope.landscape.analysis.pair_matrix import pair_matrix
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import PlaneRecord, line_name
@@ -112,7 +113,11 @@ class ExperimentWriter:
                 return minimum is not None and minimum.compact is not None
             case Kind.VERDICT:
                 verdict = self.landscape.verdict
-                return verdict is not None and (self.spec.control is None or verdict["control"] is not None)
+                if verdict is None or (self.spec.control is not None and verdict["control"] is None):
+                    return False
+                # A line measured in a retry, after the verdict, has no intervals yet; earlier versions kept none.
+                lines = self.landscape.lines
+                return all(name in verdict.get("paths", lines) for name in lines)
 
     def add_result(self, task: Task, result: Result) -> None:
         """Enter a result into the landscape; a snapshot follows when the last one is old enough."""
@@ -139,6 +144,7 @@ class ExperimentWriter:
         """Save the landscape if it changed."""
         due = force or time.monotonic() - self._saved >= self.snapshot_every
         if self._changed and due:
+            self.landscape.matrix = pair_matrix(self.landscape).to_record()
             self.landscape.save(self.directory / LANDSCAPE)
             self._changed = False
             self._saved = time.monotonic()

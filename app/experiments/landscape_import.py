@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPEC, VERDICT
 from valleyscope.app.experiments.spec import Spec
+from valleyscope.landscape.analysis.pair_matrix import pair_matrix
 from valleyscope.landscape.importers import NotImportable, NoVerdict, Run, import_files, judged
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -100,6 +101,7 @@ def _write(run: Run, folder: Path, name: str | None) -> dict[str, Any]:
         except (NoVerdict, ValueError) as error:
             landscape.verdict, no_verdict = None, f"no verdict: {error}"
     spec = _spec(landscape, run.files)
+    landscape.matrix = pair_matrix(landscape).to_record()
     landscape.save(folder / LANDSCAPE)
     write_report(landscape, folder / REPORT)
     for file, value in ((SPEC, spec), (VERDICT, landscape.verdict)):

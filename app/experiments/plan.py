@@ -158,8 +158,14 @@ def _tasks(spec: Spec) -> Iterator[Task]:
 
 
 def _may_have_zero_groups(spec: Spec, minimum: str) -> bool:
-    """Whether a network may have something to remove: SGD makes no exact zeros."""
-    return spec.minima[minimum].checkpoint is not None or spec.minimum(minimum).optimizer != "sgd"
+    """Whether a network may have something to remove: plain SGD makes no exact zeros."""
+    own = spec.minima[minimum]
+    if own.checkpoint is not None:
+        return True
+    run = spec.minimum(minimum)
+    return (
+        run.optimizer != "sgd" or run.method is not None or (run.of is not None and _may_have_zero_groups(spec, run.of))
+    )
 
 
 def _maker(point: str) -> str:

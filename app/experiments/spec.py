@@ -22,7 +22,7 @@ from valleyscope.training.settings import LARGEST_SEED, STRENGTHS, Training
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
 _MIN_SNAPSHOTS = 3
-_MOST_MINIMA = 16
+_MOST_MINIMA = 24
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
 
 
@@ -169,7 +169,9 @@ class Spec(BaseModel):
     model: Model = Field(Model(), description="the network")
     seed: Seed = Field(0, description="seed of everything without a seed")
     training: Training = Field(Training(), description="settings of all minima, unless a minimum overrides them")
-    minima: dict[Name, Minimum] = Field(min_length=1, max_length=256, description="the trained networks, by name")
+    minima: dict[Name, Minimum] = Field(
+        min_length=1, max_length=256, description="the trained networks, by name; every pair gets its line"
+    )
     methods: tuple[str | dict[str, Any], ...] | None = Field(
         None, max_length=32, description="pruning methods to compare, instead of minima; or objects with their options"
     )

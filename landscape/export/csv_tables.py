@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from valleyscope.landscape.analysis.method_table import COLUMNS, method_table
+from valleyscope.landscape.analysis.pair_matrix import QUANTITIES, pair_matrix
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Grid, PathValues
@@ -29,6 +30,7 @@ def write_spreadsheets(landscape: Landscape, directory: Path) -> list[Path]:
         "points.csv": _points(landscape),
         "tracks.csv": _tracks(landscape),
         "paths.csv": _paths(landscape),
+        "matrix.csv": _matrix(landscape),
         "minima.csv": _minima(landscape),
         "training.csv": _training(landscape),
         "layers.csv": _layers(landscape),
@@ -50,6 +52,11 @@ def surface_chunks(landscape: Landscape, rows: int = 2000) -> Iterator[bytes]:
     table = _surface(landscape)
     while chunk := list(islice(table, rows)):
         yield _encoded(chunk)
+
+
+def matrix_csv(landscape: Landscape) -> bytes:
+    """The bytes of matrix.csv."""
+    return _encoded(_matrix(landscape))
 
 
 def _surface(landscape: Landscape) -> Iterator[Row]:
@@ -86,6 +93,18 @@ def _paths(landscape: Landscape) -> Iterator[Row]:
         series = _series(path.splits, columns, len(path.t))
         for index, (t, arc) in enumerate(zip(path.t.tolist(), path.arc.tolist(), strict=True)):
             yield [path.name, path.kind, path.start, path.end, t, arc, *(cells[index] for cells in series)]
+
+
+def _matrix(landscape: Landscape) -> Iterator[Row]:
+    """Both directions of every pair, so a pivot table of it is the whole square."""
+    matrix = pair_matrix(landscape)
+    columns = [(quantity, bound) for quantity in QUANTITIES for bound in ("", "low", "high")]
+    yield ["from", "to", "split", *(f"{quantity}_{bound}".rstrip("_") for quantity, bound in columns)]
+    squares = [matrix.bounds(quantity, bound) if bound else matrix.values(quantity) for quantity, bound in columns]
+    for row, first in enumerate(matrix.minima):
+        for column, second in enumerate(matrix.minima):
+            if matrix.lines[row][column] is not None:
+                yield [first, second, matrix.split, *(square[row][column] for square in squares)]
 
 
 def _minima(landscape: Landscape) -> Iterator[Row]:

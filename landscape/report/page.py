@@ -26,6 +26,7 @@ from valleyscope.landscape.report import tables
 from valleyscope.landscape.report.compact_table import compact_table
 from valleyscope.landscape.report.embedding import figure_data, import_map
 from valleyscope.landscape.report.html_text import moment, text
+from valleyscope.landscape.report.matrix_section import matrix_section
 from valleyscope.landscape.report.verdict_section import head
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -52,6 +53,7 @@ def report_html(landscape: Landscape) -> str:
         [
             *(_plane_section(plane, claim) for plane in planes),
             _paths_section(landscape),
+            matrix_section(landscape, colours),
             _methods_section(landscape),
             _minima_section(landscape, colours),
             _training_section(landscape, colours),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from valleyscope.landscape.storage.matrix_record import check_matrix
 from valleyscope.landscape.storage.records import (
     PATH_KINDS,
     PLANE_KINDS,
@@ -21,6 +22,7 @@ from valleyscope.landscape.storage.records import (
     PathValues,
     PlaneRecord,
     checked_name,
+    coinciding_lines,
     line_name,
     recorded,
 )
@@ -48,6 +50,19 @@ def check_landscape(landscape: Landscape) -> None:
     for group, paths in (("curves", landscape.curves), ("lines", landscape.lines)):
         for key, path in _named(group, paths):
             _check_path(f"{group}/{key}", path)
+    if landscape.matrix is not None:
+        check_matrix(landscape.matrix)
+
+
+def check_line_names(landscape: Landscape) -> None:
+    """Raise a ValueError if two straight lines between the minima would have one key: one would replace the other.
+
+    Only before a file is written. Files of earlier versions that have such minima still open; each line says where it
+    starts and ends.
+    """
+    if (line := coinciding_lines(landscape.minima)) is not None:
+        names = ", ".join(landscape.minima)
+        raise ValueError(f"minima: two lines between {names} would have the name {line!r}; rename a minimum")
 
 
 def _named(group: str, members: Mapping[str, Any]) -> list[tuple[str, Any]]:

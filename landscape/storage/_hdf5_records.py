@@ -23,18 +23,29 @@ from valleyscope.landscape.storage.records import (
 )
 
 _QUANTITIES = ("loss", "error")
+_LARGEST_ATTRIBUTE = 60_000
+"""HDF5 keeps attributes of up to 64 KiB; the verdict on 20 minima has more."""
 _LAYER_COUNTS = ("groups", "zero_groups", "parameters", "zero_parameters")
 
 
 def write_json(group: h5py.Group, name: str, value: Any) -> None:
     try:
-        group.attrs[name] = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: cannot be written as JSON ({error})") from None
+    if len(text.encode()) <= _LARGEST_ATTRIBUTE:
+        group.attrs[name] = text
+    else:
+        group.create_dataset(name, data=text, dtype=h5py.string_dtype())
+
+
+def has_json(group: h5py.Group, name: str) -> bool:
+    return _hdf5.has_attribute(group, name) or _hdf5.has(group, name)
 
 
 def read_json(group: h5py.Group, name: str) -> Any:
-    text = _hdf5.text_attribute(group, name)
+    is_dataset = _hdf5.has(group, name) and not _hdf5.has_attribute(group, name)
+    text = _hdf5.texts(group, name)[0] if is_dataset else _hdf5.text_attribute(group, name)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:

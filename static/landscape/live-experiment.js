@@ -1,7 +1,7 @@
 /** The data of one experiment, updated while it runs. Fires `change` with `detail.parts`, and `problem`. */
 
 import { fromJson } from '../plots/numbers.js';
-import { claimOf } from './claim.js';
+import { claimOf, planesInOrder } from './claim.js';
 import { Plane, decoded } from './plane.js';
 import { each, minimumOf, pathOf } from './records.js';
 
@@ -11,7 +11,12 @@ const ACTIVE = ['queued', 'running'];
 
 export class LiveExperiment extends EventTarget {
   experiment = null;
-  verdict = null;
+  /** The verdict of the experiment, on the pair of its spec. */
+  ownVerdict = null;
+  /** The two minima that the user chose instead, or null. */
+  pair = null;
+  /** Barrier and rise between every two minima, as /matrix sends them; null with fewer than three, or before a line. */
+  matrix = null;
   /** @type {Map<string, Plane>} */
   planes = new Map();
   minima = {};
@@ -37,6 +42,7 @@ export class LiveExperiment extends EventTarget {
   #unfollow = () => {};
   #refreshing = null;
   #timers = {};
+  #pairVerdict = null;
 
   constructor(api, id) {
     super();
@@ -77,6 +83,19 @@ export class LiveExperiment extends EventTarget {
     return [...known, ...live];
   }
 
+  /** The verdict on the chosen pair; without one, that of the experiment. */
+  get verdict() {
+    return this.#pairVerdict ?? this.ownVerdict;
+  }
+
+  /** The planes, those first that show the claim about the chosen pair. */
+  get planeOrder() {
+    const { planes } = this.experiment;
+    if (!this.#pairVerdict) return planes; // the server's order is that of the experiment's own pair
+    const through = Object.fromEntries(planes.map((name) => [name, this.planes.get(name)?.defining ?? []]));
+    return planesInOrder(through, this.verdict.between, this.verdict.control?.name);
+  }
+
   /** What the verdict claims, as pictures show it; null without a verdict. */
   get claim() {
     return claimOf(this.verdict, this.paths);
@@ -87,6 +106,23 @@ export class LiveExperiment extends EventTarget {
     await this.refresh();
     // The partial results of an unfinished experiment are in its events.
     if (this.experiment.state !== 'done') this.follow();
+  }
+
+  /** Judge this pair of minima, or with null the experiment's own. */
+  async judge(pair) {
+    if (pair?.join() === this.pair?.join()) return;
+    this.pair = pair;
+    if (!pair) {
+      this.#pairVerdict = null;
+      this.#changed('verdict');
+      return;
+    }
+    try {
+      await this.#loadPairVerdict();
+    } catch (error) {
+      if (this.pair === pair) this.#pairVerdict = null;
+      this.#onError(error);
+    }
   }
 
   follow() {
@@ -128,7 +164,8 @@ export class LiveExperiment extends EventTarget {
         const stale = !this.planes.has(name) || (wasActive && !this.active);
         if (stale && name in this.contents.planes) jobs.push(this.#loadPlane(name));
       }
-      if (this.experiment.verdict_kind !== null && (!this.verdict || wasActive)) jobs.push(this.#loadVerdict());
+      if (this.experiment.verdict_kind !== null && (!this.ownVerdict || wasActive)) jobs.push(this.#loadVerdict());
+      if (this.experiment.minima.length > 2 && this.contents.lines.length) jobs.push(this.#loadMatrix());
     }
     await Promise.all(jobs);
     if (this.#tiles.size) this.#schedule('refresh', REFRESH_DELAY, () => this.refresh());
@@ -156,11 +193,25 @@ export class LiveExperiment extends EventTarget {
 
   async #loadVerdict() {
     try {
-      this.verdict = await this.#get('/verdict');
+      this.ownVerdict = await this.#get('/verdict');
       this.#changed('verdict');
+      if (this.pair) await this.#loadPairVerdict(); // by now with intervals
     } catch (error) {
       if (error.status !== 404) throw error;
     }
+  }
+
+  async #loadPairVerdict() {
+    const { pair } = this;
+    const found = await this.#get(`/verdict?between=${pair.map(encodeURIComponent).join()}`);
+    if (this.pair !== pair) return; // another one was chosen meanwhile
+    this.#pairVerdict = found;
+    this.#changed('verdict');
+  }
+
+  async #loadMatrix() {
+    this.matrix = await this.#get('/matrix');
+    this.#changed('matrix');
   }
 
   /** All quantities of a plane; a plane that is not computed yet is skipped. */

@@ -24,8 +24,17 @@ export function readView(query, planes) {
     fitLog: query.flog !== '0',
     t: shareOf(query.t),
     along: query.along ?? null,
+    matrix: query.matrix === 'rise' ? 'rise' : 'barrier',
+    allPaths: query.paths === 'all',
     hidden: new Set((query.hide ?? '').split(',').filter(Boolean)),
   };
+}
+
+/** The pair of minima in the query, if both are there; else null. */
+export function pairOf(query, minima) {
+  const names = (query.pair ?? '').split(',');
+  const valid = names.length === 2 && names[0] !== names[1] && names.every((name) => minima.includes(name));
+  return valid ? names : null;
 }
 
 export const zoomText = ({ x, y }) => [...x, ...y].map(short).join(',');

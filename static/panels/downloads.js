@@ -9,6 +9,7 @@ const WORDS = {
   'landscape.h5': 'HDF5, everything',
   'report.html': 'stand-alone HTML',
   'surface.csv': 'CSV, surfaces',
+  'matrix.csv': 'CSV, every two minima',
   'spec.json': 'spec',
   'verdict.json': 'verdict',
 };

@@ -23,7 +23,7 @@ export class MinimaPanel {
   }
 
   draw() {
-    const sharpness = this.#live.verdict?.sharpness ?? {};
+    const sharpness = this.#live.ownVerdict?.sharpness ?? {};
     const runs = this.#live.runs;
     const hasSharpness = Object.keys(sharpness).length > 0;
     this.words.textContent = [

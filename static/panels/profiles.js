@@ -14,6 +14,7 @@ import { PathScrubber } from './path-scrubber.js';
 import { pathsTable, profileTable } from './tables.js';
 
 const STEP = 0.02;
+const MOST = 8;
 
 export class ProfilesPanel {
   #live;
@@ -24,21 +25,30 @@ export class ProfilesPanel {
     this.#live = live;
     this.#context = { urlState, theme, cursor, tooltip, colours, announce };
     this.log = toggle({ label: 'log loss', onchange: (on) => urlState.push({ plog: on ? '1' : null }) });
+    this.all = toggle({ label: 'all paths', onchange: (on) => urlState.push({ paths: on ? 'all' : null }) });
+    this.all.words = this.all.node.lastChild;
     this.legend = element('div.legend', { role: 'group', 'aria-label': 'Paths shown' });
     this.pictures = element('div.pictures');
     this.summary = element('div.summary');
     this.scrubber = new PathScrubber({ cursor, urlState });
     this.node = element('section.panel.profiles', {},
-      element('div.toolbar', {}, element('h2', {}, 'Along the paths'), this.log.node, this.legend),
+      element('div.toolbar', {}, element('h2', {}, 'Along the paths'), this.log.node, this.all.node, this.legend),
       this.pictures,
       this.scrubber.node,
       this.summary);
     cursor.addEventListener('change', () => this.mark());
   }
 
-  /** All paths with their look. */
+  /** The paths with their look, those of the judged pair first; of many only those between it and its control. */
   get entries() {
-    return profileEntries(this.#live.paths, this.#context.colours);
+    const { paths, verdict } = this.#live;
+    const judged = verdict?.between ?? [];
+    const beside = [...judged, verdict?.control?.name];
+    const joins = ({ start, end }, names) => names.includes(start) && names.includes(end);
+    const rank = (path) => (joins(path, judged) ? 0 : joins(path, beside) ? 1 : 2);
+    const entries = profileEntries(paths, this.#context.colours).sort((one, other) => rank(one.path) - rank(other.path));
+    const few = entries.filter(({ path }) => rank(path) < 2);
+    return paths.length > MOST && few.length && !this.view.allPaths ? few : entries;
   }
 
   get shown() {
@@ -48,11 +58,15 @@ export class ProfilesPanel {
   update(view) {
     this.view = view;
     this.log.show(view.profileLog);
+    this.all.show(view.allPaths);
     this.draw();
   }
 
   draw() {
     const { entries } = this;
+    const count = this.#live.paths.length;
+    this.all.node.hidden = count <= MOST;
+    this.all.words.textContent = `all ${count} paths`;
     if (!entries.length) return this.#wait();
     this.node.hidden = false;
     if (!this.#panes.length) this.#arrange();

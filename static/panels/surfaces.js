@@ -132,7 +132,10 @@ export class SurfacesPanel {
   get #caption() {
     if (this.#compared) return 'All plots share one colour scale, one distance scale and one zoom.';
     const [{ live }] = this.#members;
-    if (this.#panes.length) return captionOf(this.#panes[0].plane, this.#panes.some(isJudged));
+    if (this.#panes.length) {
+      const [{ plane }] = this.#panes;
+      return captionOf(plane, this.#panes.some(isJudged)) + offPlane(plane, live.pair);
+    }
     if (!live.active) return 'This plane was not computed.';
     return 'Hatched: not computed yet. The surface appears when its minima are trained.';
   }
@@ -224,6 +227,12 @@ export class SurfacesPanel {
       return figure;
     });
   }
+}
+
+/** A chosen pair may lie on no plane of the experiment: then no picture shows its claim. */
+function offPlane(plane, pair) {
+  const off = (pair ?? []).filter((name) => !(name in plane.points) || plane.isProjected(name));
+  return off.length ? ` This plane does not pass through ${off.join(' and ')} of the judged pair.` : '';
 }
 
 function isJudged({ view, plane }) {

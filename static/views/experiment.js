@@ -8,12 +8,13 @@ import { element } from '../elements.js';
 import { noticeSwitch, tellEnd } from '../end-notice.js';
 import { Cursor } from '../landscape/path-cursor.js';
 import { LiveExperiment } from '../landscape/live-experiment.js';
-import { SHOWN, readView } from '../landscape/view-state.js';
+import { SHOWN, pairOf, readView } from '../landscape/view-state.js';
 import { Downloads } from '../panels/downloads.js';
 import { MethodsPanel } from '../panels/methods.js';
 import { CompactPanel } from '../panels/compact.js';
 import { ExperimentHeading } from '../panels/experiment-heading.js';
 import { FittingPanel } from '../panels/fits.js';
+import { MatrixPanel } from '../panels/matrix.js';
 import { MinimaPanel, SparsityPanel, TrainingPanel } from '../panels/minima.js';
 import { ProfilesPanel } from '../panels/profiles.js';
 import { ProvenancePanel } from '../panels/provenance.js';
@@ -52,6 +53,7 @@ class ExperimentView {
     this.surfaces = new SurfacesPanel([{ live, ...shared }], shared);
     this.profiles = new ProfilesPanel(live, shared);
     this.methods = new MethodsPanel(live, shared);
+    this.matrix = new MatrixPanel(live, shared);
     this.minima = new MinimaPanel(live, shared);
     this.compact = new CompactPanel(live, shared);
     this.sparsity = new SparsityPanel(live, shared);
@@ -79,6 +81,7 @@ class ExperimentView {
       this.surfaces.node,
       this.profiles.node,
       this.methods.node,
+      this.matrix.node,
       this.minima.node,
       this.compact.node,
       this.sparsity.node,
@@ -100,10 +103,12 @@ class ExperimentView {
 
   /** Redraw what depends on the URL or the theme. */
   update(query) {
-    this.view = readView(query, this.live.experiment.planes);
+    this.live.judge(pairOf(query, this.live.experiment.minima));
+    this.view = readView(query, this.live.planeOrder);
     this.page.dataset.show = SHOWN[this.view.show].panes.length > 1 ? 'pair' : 'single';
     this.surfaces.update(this.view);
     this.profiles.update(this.view);
+    this.matrix.update(this.view);
     this.training.update(this.view);
     this.fits.update(this.view);
     this.sparsity.draw();
@@ -123,12 +128,15 @@ class ExperimentView {
       this.training.draw();
       this.sparsity.draw();
     }
-    if (parts.has('paths') || turned) this.profiles.draw();
     if (parts.has('paths') || parts.has('minima') || turned) toastErrors(() => this.methods.load());
     if (parts.has('fits') || parts.has('paths') || turned) this.fits.draw();
     this.#putStageFirst();
     if (parts.has('experiment')) this.provenance.draw();
-    if ([`plane ${this.view.plane}`, 'paths', 'verdict'].some((part) => parts.has(part))) this.surfaces.draw();
+    if (parts.has('matrix')) this.matrix.draw();
+    // Another claim has another first plane, and other paths first.
+    if (parts.has('verdict')) return this.update(this.context.urlState.get());
+    if (parts.has('paths') || turned) this.profiles.draw();
+    if ([`plane ${this.view.plane}`, 'paths'].some((part) => parts.has(part))) this.surfaces.draw();
   }
 
   /** While it runs, the panel of the stage that runs stands first; in the end all are in their usual place. */

@@ -23,6 +23,7 @@ const KEYS = [
   [['←', '→', '↑', '↓'], 'on a picture: go over the surface, or along the paths; with Shift five points at a time'],
   [['Space'], 'on the slider of a path or of the training: play and pause'],
   [['Ctrl + wheel'], 'zoom a surface; the wheel alone scrolls the page'],
+  [['←', '→', '↑', '↓'], 'in the matrix of minima: go to another pair; Enter judges it'],
   [['Esc'], 'close a question without doing anything, or leave the point'],
 ];
 

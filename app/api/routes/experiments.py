@@ -18,7 +18,18 @@ from valleyscope.app.storage.experiment_table import ACTIVE, BadCursor, Experime
 
 router = APIRouter(tags=["experiments"])
 
-RESULTS = ("events", "contents", "minima", "surface", "profile", "verdict", "figure", "list_files", "download")
+RESULTS = (
+    "events",
+    "contents",
+    "minima",
+    "surface",
+    "profile",
+    "matrix",
+    "verdict",
+    "figure",
+    "list_files",
+    "download",
+)
 _NEXT = ("read", "cancel", "retry", "delete", *RESULTS)
 
 IdempotencyKey = Annotated[

@@ -11,11 +11,13 @@ from starlette.responses import Response
 from valleyscope.app.api.cached_responses import cached_response, not_available
 from valleyscope.app.api.dependencies import ExperimentId, State
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
-from valleyscope.app.api.problems import Problem
-from valleyscope.app.api.schemas import Methods, Minima, Profile, Surface, Verdict
+from valleyscope.app.api.problems import Problem, invalid_parameter
+from valleyscope.app.api.schemas import Matrix, Methods, Minima, Profile, Surface, Verdict
 from valleyscope.app.api.serializers import planes_of
 from valleyscope.app.storage.experiment_table import ExperimentRow
 from valleyscope.landscape.analysis.method_table import method_table, remarks
+from valleyscope.landscape.analysis.pair_matrix import pair_matrix
+from valleyscope.landscape.analysis.pair_verdict import MissingLine, UnknownPair, pair_verdict
 from valleyscope.landscape.json_encoding import (
     encoded,
     minimum_json,
@@ -125,17 +127,68 @@ def methods(id: ExperimentId, request: Request, app_state: State) -> Response:
     return cached_response(request, app_state, row, ("methods",), make)
 
 
-@router.get("/experiments/{id}/verdict", response_model=Verdict, responses={**NOT_MODIFIED, **problems(404)})
-def verdict(id: ExperimentId, request: Request, app_state: State) -> Response:
-    """Read the verdict: level valley; one basin, sloping; joined by a curve only; separate; or undecided."""
+@router.get("/experiments/{id}/matrix", response_model=Matrix, responses={**NOT_MODIFIED, **problems(404)})
+def matrix(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """Read barrier and rise of the straight line between every two minima, with their intervals.
+
+    Rows and columns are in the order of `minima`. Null: the diagonal, a line that is not measured yet, and a bound of
+    a line without an interval.
+    """
     row = app_state.service.experiment_table.get(id)
 
     def make(landscape: Landscape) -> bytes:
+        if not landscape.lines:
+            raise not_available("there is no line between two minima", row, of_two=True)
+        return encoded(to_json({"experiment": id, **pair_matrix(landscape).to_json()}))
+
+    return cached_response(request, app_state, row, ("matrix",), make)
+
+
+@router.get("/experiments/{id}/verdict", response_model=Verdict, responses={**NOT_MODIFIED, **problems(404)})
+def verdict(
+    id: ExperimentId,
+    request: Request,
+    app_state: State,
+    between: Annotated[
+        str | None,
+        Query(
+            max_length=200,
+            description="judge these two minima instead of the experiment's, by what it measured",
+            examples=["sgd,control"],
+        ),
+    ] = None,
+) -> Response:
+    """Read the verdict: level valley; one basin, sloping; joined by a curve only; separate; or undecided."""
+    row = app_state.service.experiment_table.get(id)
+    pair = None if between is None else _pair(between, list(row.spec["minima"]))
+
+    def make(landscape: Landscape) -> bytes:
+        if pair is not None:
+            try:
+                return encoded(to_json(pair_verdict(landscape, *pair)))
+            except (MissingLine, UnknownPair):  # the names are right: a minimum or the line is not there yet
+                raise not_available(f"there is no line from {pair[0]} to {pair[1]}", row) from None
         if landscape.verdict is None:
             raise not_available("there is no verdict", row, of_two=True)
         return encoded(to_json(landscape.verdict))
 
-    return cached_response(request, app_state, row, ("verdict",), make)
+    return cached_response(request, app_state, row, ("verdict", pair), make)
+
+
+def _pair(given: str, minima: list[str]) -> tuple[str, str]:
+    """Two different minima from text such as "sgd,control"; raises a problem that names the field."""
+    names = given.split(",")
+    known = f"use two of {', '.join(minima)}, as {','.join((*minima, 'a', 'b')[:2])}"
+    unknown = next((name for name in names if name not in minima), None)
+    if len(names) != 2:
+        wrong = f"{given!r} does not name two minima: {known}"
+    elif unknown is not None:
+        wrong = f"{unknown!r} is not a minimum of this experiment: {known}"
+    elif names[0] == names[1]:
+        wrong = f"{given!r} names one minimum twice: {known}"
+    else:
+        return names[0], names[1]
+    raise invalid_parameter("query", "between", wrong, given)
 
 
 def find_plane(landscape: Landscape, row: ExperimentRow, name: str | None) -> PlaneRecord:

@@ -77,7 +77,7 @@ def test_our_own_file_is_an_experiment_with_all_its_results(server: Server, tmp_
     for kind in ("contour", "profile", "training", "sparsity", "paper"):
         assert server.client.get(f"{path}/figure", params={"kind": kind}).status_code == 200, kind
     names = [found["name"] for found in server.client.get(f"{path}/files").json()["items"]]
-    assert names == ["landscape.h5", "report.html", "surface.csv", "spec.json", "verdict.json"]
+    assert names == ["landscape.h5", "report.html", "surface.csv", "matrix.csv", "spec.json", "verdict.json"]
     for name in names:
         assert server.client.get(f"{path}/files/{name}").status_code == 200, name
     contents = server.client.get(f"{path}/contents").json()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from valleyscope.app.experiments.cost import estimate
 from valleyscope.app.experiments.plan import Kind, PlanState, plan, plane_tiles
 from valleyscope.app.experiments.recipes import DEMO, load_recipe, recipe_names
 from valleyscope.app.experiments.spec import parse_spec
@@ -92,3 +93,13 @@ def test_a_minimum_that_starts_from_another_waits_for_it() -> None:
     state = PlanState(plan(spec))
     state.failed["train:sgd"] = "why"
     assert "train:small" in state.blocked
+
+
+def test_every_two_minima_get_their_line_and_the_estimate_counts_them() -> None:
+    spec = parse_spec({"minima": {f"run{number}": {"seed": number} for number in range(24)}})
+    lines = [task for task in plan(spec) if task.kind is Kind.LINE]
+    assert len(lines) == len({task.id for task in lines}) == 24 * 23 // 2
+    few = parse_spec({"minima": {"a": {}, "b": {}}})
+    found = estimate(spec)
+    assert (found.lines, estimate(few).lines) == (276, 1)
+    assert found.stages["profiles"].multiply_adds > 50 * estimate(few).stages["profiles"].multiply_adds

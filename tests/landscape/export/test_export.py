@@ -81,6 +81,7 @@ def test_paths_points_and_training_are_tables_too(tmp_path: Path) -> None:
         "points.csv",
         "tracks.csv",
         "paths.csv",
+        "matrix.csv",
         "minima.csv",
         "training.csv",
         "layers.csv",
