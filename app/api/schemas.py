@@ -13,7 +13,7 @@ from valleyscope.app.experiments.spec import Model, Text
 from valleyscope.app.storage.experiment_table import ExperimentState
 from valleyscope.landscape.json_encoding import to_json
 
-Identifier = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$", examples=["019a8c3f2be5d0c1"])]
+Identifier = Annotated[str, Field(pattern=r"^([0-9a-f]{16}|gallery-[a-z0-9-]+)$", examples=["019a8c3f2be5d0c1"])]
 # JSON has no infinity and no NaN: an overflow is the string "Infinity", a missing value is null.
 Number = float | Literal["Infinity", "-Infinity"] | None
 
@@ -58,7 +58,9 @@ class ExperimentSummary(ResponseModel):
     accuracy: float | None = Field(description="test accuracy of the second judged minimum, a share")
     tags: list[str]
     note: str
-    origin: Literal["computed", "imported"] = Field(description="imported: its landscape was uploaded")
+    origin: Literal["computed", "imported", "gallery"] = Field(
+        description="imported: its landscape was uploaded; gallery: it ships with the program"
+    )
     dataset: str = Field(description="empty if unknown")
     model: str = Field(description="the network and its options; empty if unknown")
     minima: list[str] = Field(description="names of the minima, in the order of the spec")

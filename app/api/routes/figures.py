@@ -62,7 +62,7 @@ class FigureQuery:
 )
 def figure(id: ExperimentId, request: Request, app_state: State, query: Annotated[FigureQuery, Depends()]) -> Response:
     """Get a plotly figure of the landscape, the training or the sparsity."""
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
 
     def make(landscape: Landscape) -> bytes:
         drawn: str = _draw(landscape, row, query).to_json()

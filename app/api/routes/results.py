@@ -40,7 +40,7 @@ Value = Annotated[Literal["loss", "error"], Query(description="loss in nats, or 
 @router.get("/experiments/{id}/minima", response_model=Minima, responses={**NOT_MODIFIED, **problems(404)})
 def minima(id: ExperimentId, request: Request, app_state: State) -> Response:
     """Read the trained minima: metrics of each epoch and sparsity of each layer."""
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
 
     def make(landscape: Landscape) -> bytes:
         found = {name: minimum_json(minimum) for name, minimum in landscape.minima.items()}
@@ -74,7 +74,7 @@ def surface(
 
     Send `Accept: application/octet-stream` to get raw bytes.
     """
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
     binary = _wants_binary(request)
 
     def make(landscape: Landscape) -> bytes:
@@ -92,7 +92,7 @@ def surface(
 @router.get("/experiments/{id}/profile", response_model=Profile, responses={**NOT_MODIFIED, **problems(404)})
 def profile(id: ExperimentId, request: Request, app_state: State) -> Response:
     """Read loss and error along the fitted curves and along the straight lines between minima."""
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
 
     def make(landscape: Landscape) -> bytes:
         return encoded(
@@ -109,7 +109,7 @@ def profile(id: ExperimentId, request: Request, app_state: State) -> Response:
 @router.get("/experiments/{id}/verdict", response_model=Verdict, responses={**NOT_MODIFIED, **problems(404)})
 def verdict(id: ExperimentId, request: Request, app_state: State) -> Response:
     """Read the verdict: level valley; one basin, sloping; joined by a curve only; separate; or undecided."""
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
 
     def make(landscape: Landscape) -> bytes:
         if landscape.verdict is None:
