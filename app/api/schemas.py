@@ -108,6 +108,16 @@ class TypedArray(ResponseModel):
     shape: str = Field(description="such as '41, 41'; rows first")
 
 
+class ToleranceLevel(ResponseModel):
+    """Up to which value the claim of the verdict counts a path as flat."""
+
+    end: float = Field(description="the higher end of the judged path")
+    tolerance: float
+    value: float = Field(description="end plus tolerance: where pictures draw the tolerance contour")
+    peak: float = Field(description="highest value on the judged paths and on the way to the control")
+    judged: bool = Field(description="false: the verdict does not judge this quantity")
+
+
 class Surface(ResponseModel):
     """Values on the grid of a plane; a row is one value of y."""
 
@@ -127,6 +137,7 @@ class Surface(ResponseModel):
     distances: dict[str, float] = Field(description="distance of each named point from the plane")
     paths: dict[str, TypedArray] = Field(description="curves and trajectories, projected: n rows of x and y")
     defining: list[str] = Field(description="names of the points that span the plane")
+    level: ToleranceLevel | None = Field(description="null before the verdict, or if the plane does not show its claim")
     note: str
 
 

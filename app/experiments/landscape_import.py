@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPEC, VERDICT
 from valleyscope.app.experiments.spec import Spec
+from valleyscope.landscape.claim import computed_planes
 from valleyscope.landscape.importers import NotImportable, NoVerdict, Run, import_files, judged
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -116,7 +117,7 @@ def imported_spec(landscape: Landscape, files: Sequence[str]) -> dict[str, Any]:
         "files": list(files),
         "source": source[:200] if isinstance(source, str) else "landscape.h5",
         "minima": list(landscape.minima),
-        "planes": list(landscape.planes),
+        "planes": list(dict.fromkeys([*(plane.name for plane in computed_planes(landscape)), *landscape.planes])),
         "splits": _splits(landscape),
         "dataset": "",
         "model": "",

@@ -107,7 +107,7 @@ export default function mount(root, context) {
     list.hidden = nothing;
     if (!nothing) about.replaceChildren();
     else if (filtered) about.replaceChildren(element('p.soft', {}, 'No experiments match. ', element('a', { href: '/' }, 'Show all')));
-    else if (!about.querySelector('.welcome')) about.replaceChildren(emptyList(runDemo));
+    else if (!about.querySelector('.welcome')) about.replaceChildren(emptyList(api, runDemo));
     showSelection();
   }
 

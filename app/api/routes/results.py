@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Query, Request
@@ -15,6 +16,7 @@ from valleyscope.app.api.problems import Problem
 from valleyscope.app.api.schemas import Minima, Profile, Surface, Verdict
 from valleyscope.app.api.serializers import planes_of
 from valleyscope.app.storage.experiment_table import ExperimentRow
+from valleyscope.landscape.claim import claim_of
 from valleyscope.landscape.json_encoding import (
     encoded,
     minimum_json,
@@ -82,7 +84,7 @@ def surface(
         values = find_grid(record, split, value)
         if binary:
             return _surface_bytes(record, values)
-        about = {"experiment": id, "split": split, "value": value}
+        about = {"experiment": id, "split": split, "value": value, "level": _level(landscape, record, split, value)}
         return encoded({**about, **plane_json(record), "z": typed_array(values)})
 
     media_type = _BINARY if binary else "application/json"
@@ -137,6 +139,12 @@ def find_grid(plane: PlaneRecord, split: str, value: str) -> Floats:
         has = ", ".join(plane.splits)
         raise Problem(404, "unknown-split", f"plane {plane.name!r} was not evaluated on {split!r}: use one of {has}")
     return plane.splits[split][value]
+
+
+def _level(landscape: Landscape, plane: PlaneRecord, split: str, value: str) -> dict[str, Any] | None:
+    claim = claim_of(landscape)
+    level = None if claim is None else claim.level(plane, split, value)
+    return None if level is None else {**asdict(level), "value": level.value}
 
 
 def _surface_bytes(plane: PlaneRecord, values: Floats) -> bytes:
