@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from valleyscope import app as app
     from valleyscope import landscape as landscape
     from valleyscope import training as training
+    from valleyscope.app.experiments.gallery import gallery as gallery
     from valleyscope.landscape import Bezier as Bezier
     from valleyscope.landscape import Evaluator as Evaluator
     from valleyscope.landscape import Landscape as Landscape
@@ -92,9 +93,10 @@ _LANDSCAPE = (
     "verdict",
     "write_report",
 )
+_APP = {"gallery": "valleyscope.app.experiments.gallery"}
 _ROOMS = ("app", "landscape", "training")
 
-__all__ = sorted(_TRAINING + _LANDSCAPE)
+__all__ = sorted((*_TRAINING, *_LANDSCAPE, *_APP))
 
 install()
 
@@ -108,6 +110,8 @@ if not TYPE_CHECKING:  # type checkers know the names above, and find those that
             return getattr(import_module("valleyscope.training"), name)
         if name in _LANDSCAPE:
             return getattr(import_module("valleyscope.landscape"), name)
+        if name in _APP:
+            return getattr(import_module(_APP[name]), name)
         raise AttributeError(f"module 'valleyscope' has no attribute {name!r}")
 
 

@@ -13,7 +13,7 @@ from valleyscope.app.experiments.spec import Model, Text
 from valleyscope.app.storage.experiment_table import ExperimentState
 from valleyscope.landscape.json_encoding import to_json
 
-Identifier = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$", examples=["019a8c3f2be5d0c1"])]
+Identifier = Annotated[str, Field(pattern=r"^([0-9a-f]{16}|gallery-[a-z0-9-]+)$", examples=["019a8c3f2be5d0c1"])]
 # JSON has no infinity and no NaN: an overflow is the string "Infinity", a missing value is null.
 Number = float | Literal["Infinity", "-Infinity"] | None
 
@@ -59,7 +59,9 @@ class ExperimentSummary(ResponseModel):
     accuracy: float | None = Field(description="test accuracy of the second judged minimum, a share")
     tags: list[str]
     note: str
-    origin: Literal["computed", "imported"] = Field(description="imported: its landscape was uploaded")
+    origin: Literal["computed", "imported", "gallery"] = Field(
+        description="imported: its landscape was uploaded; gallery: it ships with the program"
+    )
     dataset: str = Field(description="empty if unknown")
     model: str = Field(description="the network and its options; empty if unknown")
     minima: list[str] = Field(description="names of the minima, in the order of the spec")
@@ -107,6 +109,16 @@ class TypedArray(ResponseModel):
     shape: str = Field(description="such as '41, 41'; rows first")
 
 
+class ToleranceLevel(ResponseModel):
+    """Up to which value the claim of the verdict counts a path as flat."""
+
+    end: float = Field(description="the higher end of the judged path")
+    tolerance: float
+    value: float = Field(description="end plus tolerance: where pictures draw the tolerance contour")
+    peak: float = Field(description="highest value on the judged paths and on the way to the control")
+    judged: bool = Field(description="false: the verdict does not judge this quantity")
+
+
 class Surface(ResponseModel):
     """Values on the grid of a plane; a row is one value of y."""
 
@@ -126,6 +138,7 @@ class Surface(ResponseModel):
     distances: dict[str, float] = Field(description="distance of each named point from the plane")
     paths: dict[str, TypedArray] = Field(description="curves and trajectories, projected: n rows of x and y")
     defining: list[str] = Field(description="names of the points that span the plane")
+    level: ToleranceLevel | None = Field(description="null before the verdict, or if the plane does not show its claim")
     note: str
 
 

@@ -35,6 +35,7 @@ export class LiveExperiment extends EventTarget {
   hasWorkers = true;
   #api;
   #path;
+  #readOnly;
   #tiles = new Map();
   #fits = {};
   #parts = new Set();
@@ -44,8 +45,10 @@ export class LiveExperiment extends EventTarget {
   #timers = {};
   #pairVerdict = null;
 
-  constructor(api, id) {
+  /** @param {{readOnly?: boolean}} [options] readOnly: by a link that shows nothing but this experiment */
+  constructor(api, id, { readOnly = false } = {}) {
     super();
+    this.#readOnly = readOnly;
     this.#api = api;
     this.#path = `/api/experiments/${encodeURIComponent(id)}`;
     this.id = id;
@@ -172,8 +175,8 @@ export class LiveExperiment extends EventTarget {
   }
 
   async #loadWorkers() {
-    const { items } = this.active ? await this.#api.get('/api/workers', { signal: this.#closing.signal }) : { items: [] };
-    if (this.active) this.hasWorkers = items.length > 0;
+    const { items } = this.active && !this.#readOnly ? await this.#api.get('/api/workers', { signal: this.#closing.signal }) : { items: [] };
+    if (this.active && !this.#readOnly) this.hasWorkers = items.length > 0;
     this.workers = items.filter(({ experiment }) => experiment === this.id);
     this.#changed('experiment');
   }

@@ -8,7 +8,8 @@ import { factsOf } from './verdict.js';
 export class ExperimentHeading {
   #live;
 
-  constructor(live, api) {
+  /** @param {boolean} editable false for read-only links and the gallery */
+  constructor(live, api, editable = true) {
     this.#live = live;
     this.api = api;
     this.title = element('h1', { tabIndex: -1 });
@@ -16,7 +17,7 @@ export class ExperimentHeading {
     this.chips = element('span.chips');
     this.note = element('p.note');
     this.shown = element('div.heading', {},
-      element('div.heading-line', {}, this.title, this.button),
+      element('div.heading-line', {}, this.title, editable ? this.button : null),
       element('p.soft.heading-facts', {}, element('span', {}, factsOf(live.experiment)), this.chips),
       this.note);
     this.node = element('div', {}, this.shown);

@@ -2,6 +2,7 @@
 
 import { coloursOf } from '../colours.js';
 import { confirmDialog } from '../components/confirm-dialog.js';
+import { shareDialog } from '../components/share-dialog.js';
 import { showToast, toastErrors } from '../components/toasts.js';
 import { errorPage } from '../components/problem.js';
 import { element } from '../elements.js';
@@ -28,7 +29,7 @@ export default async function mount(root, context) {
   const page = element('div.page.experiment', { 'aria-busy': 'true' }, element('h1', { tabIndex: -1 }, 'Experiment'));
   root.append(page);
   loadPlotly();
-  const live = new LiveExperiment(context.api, context.params.id);
+  const live = new LiveExperiment(context.api, context.params.id, { readOnly: context.readOnly });
   try {
     await live.open();
   } catch (error) {
@@ -64,8 +65,8 @@ class ExperimentView {
       name: () => `${this.view.plane}-${this.view.show}`,
     });
     this.provenance = new ProvenancePanel(live, this.downloads.file);
-    this.heading = new ExperimentHeading(live, context.api);
-    this.notices = noticeSwitch();
+    this.heading = new ExperimentHeading(live, context.api, !context.readOnly && experiment.origin !== 'gallery');
+    this.notices = context.readOnly ? null : noticeSwitch();
     this.state = element('span.soft.state');
     this.actions = element('div.row');
     page.replaceChildren(
@@ -74,9 +75,9 @@ class ExperimentView {
         this.state,
         this.notices,
         this.actions,
-        element('a.button', { href: `/new?from=${live.id}`, title: 'Start a new experiment from this spec' }, 'Vary'),
+        context.readOnly ? null : element('a.button', { href: `/new?from=${live.id}`, title: 'Start a new experiment from this spec' }, 'Vary'),
         this.downloads.node,
-        element('button', { type: 'button', onclick: () => this.share() }, 'Share')),
+        context.readOnly ? null : element('button', { type: 'button', onclick: () => shareDialog(context.api, experiment) }, 'Share')),
       this.verdict.node,
       this.surfaces.node,
       this.profiles.node,
@@ -163,15 +164,6 @@ class ExperimentView {
     return rendered(figure, format);
   }
 
-  async share() {
-    try {
-      await navigator.clipboard.writeText(location.href);
-      showToast('Link copied. It opens the view as you see it now.');
-    } catch {
-      showToast(`Copy this link: ${location.href}`);
-    }
-  }
-
   close() {
     this.live.removeEventListener('change', this.onchange);
     this.context.theme.removeEventListener('change', this.ontheme);
@@ -192,7 +184,7 @@ class ExperimentView {
       if (!this.live.active) tellEnd(experiment, this.context.navigate);
     }
     this.shownState = experiment.state;
-    this.#showAction(this.live.active ? 'Cancel' : experiment.state === 'done' ? null : 'Retry');
+    if (!this.context.readOnly) this.#showAction(this.live.active ? 'Cancel' : experiment.state === 'done' ? null : 'Retry');
   }
 
   /** The button is replaced only when its action changes: a new one would lose focus and a click in progress. */

@@ -190,7 +190,7 @@ export default function mount(root, context) {
     if (notices) notices.hidden = !anyActive();
     if (!nothing) about.replaceChildren();
     else if (filtered) about.replaceChildren(element('p.soft', {}, query.trash && !query.search && !query.tag && !query.state ? 'The trash is empty. ' : 'No experiments match. ', element('a', { href: '/' }, 'Show all')));
-    else if (!about.querySelector('.welcome')) about.replaceChildren(emptyList(runDemo));
+    else if (!about.querySelector('.welcome')) about.replaceChildren(emptyList(api, runDemo));
     showSelection();
   }
 

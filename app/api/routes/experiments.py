@@ -154,7 +154,7 @@ def list_experiments(
 @router.get("/experiments/{id}", response_model=Experiment, responses=problems(404))
 def read(id: ExperimentId, app_state: State) -> Any:
     """Read the state, progress, verdict and spec of an experiment."""
-    return detail(app_state.service.experiment_table.get(id))
+    return detail(app_state.service.get(id))
 
 
 @router.delete("/experiments/{id}", status_code=204, responses=problems(404, 409))
@@ -188,7 +188,7 @@ def cancel(id: ExperimentId, app_state: State) -> Any:
 @router.post("/experiments/{id}/retry", status_code=202, response_model=Experiment, responses=problems(404, 409))
 def retry(id: ExperimentId, app_state: State) -> Any:
     """Continue an experiment that failed, was cancelled or lost files."""
-    if app_state.service.experiment_table.get(id).state not in ACTIVE:
+    if app_state.service.get(id).state not in ACTIVE:
         _check_capacity(app_state)
     return detail(app_state.service.retry(id))
 

@@ -64,7 +64,7 @@ class FigureQuery:
 )
 def figure(id: ExperimentId, request: Request, app_state: State, query: Annotated[FigureQuery, Depends()]) -> Response:
     """Get a plotly figure of the landscape, the training or the sparsity."""
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
 
     def make(landscape: Landscape) -> bytes:
         drawn: str = _draw(landscape, row, query).to_json()
@@ -84,7 +84,7 @@ def figure(id: ExperimentId, request: Request, app_state: State, query: Annotate
 )
 def paper_pdf(id: ExperimentId, request: Request, app_state: State) -> Response:
     """Get the figure of the paper as PDF: the plane of the claim above, the paths below."""
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
 
     def make(landscape: Landscape) -> bytes:
         from valleyscope.landscape.export.matplotlib_figures import paper_picture  # slow: loads matplotlib

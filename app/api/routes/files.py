@@ -76,7 +76,7 @@ class Files(ResponseModel):
 @router.get("/experiments/{id}/files", response_model=Files, responses=problems(404))
 def list_files(id: ExperimentId, app_state: State) -> Files:
     """List the files that exist so far."""
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
     present = app_state.service.files(row)
     found = []
     for name in _names(row):
@@ -106,7 +106,7 @@ async def download(
 
     <minimum>.compact.safetensors and .onnx are networks without their zero groups.
     """
-    row = await run_in_threadpool(app_state.service.experiment_table.get, id)
+    row = await run_in_threadpool(app_state.service.get, id)
     if name not in _names(row):
         raise Problem(404, "unknown-file", f"file {name[:100]!r} does not exist: use one of {', '.join(_names(row))}")
     if name in _MADE:

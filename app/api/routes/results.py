@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Query, Request
@@ -18,6 +19,7 @@ from valleyscope.app.storage.experiment_table import ExperimentRow
 from valleyscope.landscape.analysis.method_table import method_table, remarks
 from valleyscope.landscape.analysis.pair_matrix import pair_matrix
 from valleyscope.landscape.analysis.pair_verdict import MissingLine, UnknownPair, pair_verdict
+from valleyscope.landscape.claim import claim_of
 from valleyscope.landscape.json_encoding import (
     encoded,
     minimum_json,
@@ -44,7 +46,7 @@ Value = Annotated[Literal["loss", "error"], Query(description="loss in nats, or 
 @router.get("/experiments/{id}/minima", response_model=Minima, responses={**NOT_MODIFIED, **problems(404)})
 def minima(id: ExperimentId, request: Request, app_state: State) -> Response:
     """Read the trained minima: metrics of each epoch and sparsity of each layer."""
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
 
     def make(landscape: Landscape) -> bytes:
         found = {name: minimum_json(minimum) for name, minimum in landscape.minima.items()}
@@ -78,7 +80,7 @@ def surface(
 
     Send `Accept: application/octet-stream` to get raw bytes.
     """
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
     binary = _wants_binary(request)
 
     def make(landscape: Landscape) -> bytes:
@@ -86,7 +88,7 @@ def surface(
         values = find_grid(record, split, value)
         if binary:
             return _surface_bytes(record, values)
-        about = {"experiment": id, "split": split, "value": value}
+        about = {"experiment": id, "split": split, "value": value, "level": _level(landscape, record, split, value)}
         return encoded({**about, **plane_json(record), "z": typed_array(values)})
 
     media_type = _BINARY if binary else "application/json"
@@ -96,7 +98,7 @@ def surface(
 @router.get("/experiments/{id}/profile", response_model=Profile, responses={**NOT_MODIFIED, **problems(404)})
 def profile(id: ExperimentId, request: Request, app_state: State) -> Response:
     """Read loss and error along the fitted curves and along the straight lines between minima."""
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
 
     def make(landscape: Landscape) -> bytes:
         return encoded(
@@ -113,7 +115,7 @@ def profile(id: ExperimentId, request: Request, app_state: State) -> Response:
 @router.get("/experiments/{id}/methods", response_model=Methods, responses={**NOT_MODIFIED, **problems(404)})
 def methods(id: ExperimentId, request: Request, app_state: State) -> Response:
     """Read the table of a comparison of pruning methods, with the spread of each number over seeds."""
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
 
     def make(landscape: Landscape) -> bytes:
         if not row.spec.get("methods"):
@@ -134,7 +136,7 @@ def matrix(id: ExperimentId, request: Request, app_state: State) -> Response:
     Rows and columns are in the order of `minima`. Null: the diagonal, a line that is not measured yet, and a bound of
     a line without an interval.
     """
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
 
     def make(landscape: Landscape) -> bytes:
         if not landscape.lines:
@@ -159,7 +161,7 @@ def verdict(
     ] = None,
 ) -> Response:
     """Read the verdict: level valley; one basin, sloping; joined by a curve only; separate; or undecided."""
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
     pair = None if between is None else _pair(between, list(row.spec["minima"]))
 
     def make(landscape: Landscape) -> bytes:
@@ -209,6 +211,12 @@ def find_grid(plane: PlaneRecord, split: str, value: str) -> Floats:
         has = ", ".join(plane.splits)
         raise Problem(404, "unknown-split", f"plane {plane.name!r} was not evaluated on {split!r}: use one of {has}")
     return plane.splits[split][value]
+
+
+def _level(landscape: Landscape, plane: PlaneRecord, split: str, value: str) -> dict[str, Any] | None:
+    claim = claim_of(landscape)
+    level = None if claim is None else claim.level(plane, split, value)
+    return None if level is None else {**asdict(level), "value": level.value}
 
 
 def _surface_bytes(plane: PlaneRecord, values: Floats) -> bytes:
