@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from valleyscope.landscape.storage.landscape_file import Landscape
 
 
@@ -14,6 +16,8 @@ def judged_figures(landscape: Landscape) -> dict[str, float | None]:
     groups = sum(layer.groups for layer in minimum.layers)
     zero = sum(layer.zero_groups for layer in minimum.layers)
     accuracy = minimum.final.get("test_accuracy", minimum.final.get("train_accuracy"))
+    if accuracy is not None and not math.isfinite(accuracy):
+        accuracy = None
     return {
         "zero_groups": zero / groups if groups else None,
         "accuracy": None if accuracy is None else float(accuracy),

@@ -20,6 +20,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPEC, VERDICT
+from valleyscope.app.experiments.judged_figures import judged_figures
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.landscape.analysis.pair_matrix import pair_matrix
 from valleyscope.landscape.claim import computed_planes
@@ -41,13 +42,14 @@ class ImportedLandscape:
     """A folder with landscape.h5 and report.html, and what the catalogue keeps of it.
 
     `spec` is the landscape's own, if it has a valid one, with the field `imported`. Without a verdict, `no_verdict`
-    says why.
+    says why. `figures` are those of the judged network for the list.
     """
 
     folder: Path
     spec: dict[str, Any]
     verdict: dict[str, Any] | None
     no_verdict: str | None
+    figures: dict[str, float | None]
 
 
 def import_landscapes(
@@ -109,7 +111,8 @@ def _write(run: Run, folder: Path, name: str | None) -> dict[str, Any]:
         if value is not None:
             with write_atomically(folder / file) as opened:
                 opened.write(json.dumps(value, indent=2, allow_nan=False).encode())
-    return {"folder": str(folder), "spec": spec, "verdict": landscape.verdict, "no_verdict": no_verdict}
+    about = {"verdict": landscape.verdict, "no_verdict": no_verdict, "figures": judged_figures(landscape)}
+    return {"folder": str(folder), "spec": spec, **about}
 
 
 def imported_spec(landscape: Landscape, files: Sequence[str]) -> dict[str, Any]:

@@ -145,7 +145,7 @@ class ExperimentTable:
         connection.execute(insert)
         if landscape.no_verdict is not None:
             append_events(connection, identifier, [("warning", {"message": landscape.no_verdict})])
-        self.end(connection, identifier, "done", verdict=landscape.verdict)
+        self.end(connection, identifier, "done", verdict=landscape.verdict, figures=landscape.figures)
         return self.find(connection, identifier)
 
     def find_by_key(self, connection: sa.Connection, key: str, spec: Spec) -> ExperimentRow | None:

@@ -49,7 +49,8 @@ export class MatrixPanel {
 
   draw() {
     const { matrix, experiment } = this.#live;
-    this.node.hidden = !matrix || experiment.minima.length < FEWEST;
+    // A comparison of methods has its own table, and lines from SGD only.
+    this.node.hidden = !matrix || experiment.minima.length < FEWEST || Boolean(experiment.spec.methods);
     if (this.node.hidden || !this.view) return;
     const { minima } = matrix;
     const key = minima.join();

@@ -66,6 +66,7 @@ def test_our_own_file_is_an_experiment_with_all_its_results(server: Server, tmp_
     assert original.verdict is not None
     assert (row["name"], row["state"], row["origin"], row["progress"]) == ("from a friend", "done", "imported", 1.0)
     assert row["verdict_kind"] == original.verdict["kind"]
+    assert row["accuracy"] == pytest.approx(original.minima[original.verdict["between"][1]].final["test_accuracy"])
     assert (row["minima"], row["planes"]) == (
         list(original.minima),
         [plane.name for plane in computed_planes(original)],
