@@ -49,8 +49,8 @@ def sdp(
 ) -> dict[str, Any]:
     """Exact structured directional pruning of a whole network: a state dict with w_i = (1 - λ s_i / ||w*_i||)_+ w*_i.
 
-    `weights` is a state dict, module or flat vector, `groups` a partition of `model`, and `factors` one s_i per group in
-    its order (`direction_factors`); without factors all s_i are 1, which is plain group soft-thresholding. Give λ as
+    `weights` is a state dict, module or flat vector, `groups` a partition of `model`, and `factors` one s_i per group
+    in its order (`direction_factors`); without factors all s_i are 1, which is plain group soft-thresholding. Give λ as
     `strength`, or the share of zero groups as `sparsity`: λ is then the smallest with at least that share. Groups with
     s_i < 0 grow. The rest of the partition, and buffers, are left alone.
     """
@@ -70,7 +70,7 @@ def sdp(
     if strength is None:
         assert sparsity is not None
         strength = strength_for_sparsity(torch.cat(norms).cpu(), s, sparsity)
-    for layer, own in zip(layers, s.split([part.numel() for part in norms]), strict=True):
+    for layer, own in zip(layers, torch.split(s, [part.numel() for part in norms]), strict=True):
         for name, value in zip(layer["names"], sdp_step(layer, strength, own), strict=True):
             state[name] = value
     for name, parameter in model.named_parameters(remove_duplicate=False):
@@ -96,8 +96,8 @@ def strength_for_sparsity(norms: Tensor, factors: Tensor, sparsity: float) -> fl
     if not math.isfinite(last):
         reached = int(torch.isfinite(vanish_at).sum())
         raise ValueError(
-            f"sparsity={sparsity} cannot be reached: only {reached} of {norms.numel()} groups have a positive direction "
-            f"factor or are zero, the others never vanish; ask for {reached / norms.numel():.3f} or less"
+            f"sparsity={sparsity} cannot be reached: only {reached} of {norms.numel()} groups have a positive "
+            f"direction factor or are zero, the others never vanish; ask for {reached / norms.numel():.3f} or less"
         )
     # A little more, so that rounding in the network's data type does not leave the last group a trace above zero.
     return last * (1 + 1e-6)
@@ -115,7 +115,7 @@ def _state_of(model: nn.Module, weights: Mapping[str, Any] | nn.Module | Tensor)
     size = sum(parameter.numel() for parameter in model.parameters())
     if weights.shape != (size,):
         raise ValueError(f"weights has shape {tuple(weights.shape)}; expected a flat vector of shape ({size},)")
-    parts = weights.detach().split([parameter.numel() for parameter in model.parameters()])
+    parts = torch.split(weights.detach(), [parameter.numel() for parameter in model.parameters()])
     for (name, parameter), part in zip(model.named_parameters(), parts, strict=True):
         state[name] = part.reshape(parameter.shape).to(parameter, copy=True)
     return state

@@ -1,9 +1,9 @@
 """The flat subspace P of a minimum, the projection Pi on it, and the direction factors of a partition.
 
-P is the complement of all eigenvectors whose eigenvalue is above a cut in absolute value. The direction factor of a group
-is s_i = <E(w_i), Pi_i(E_G(w))>, where E normalises a vector and E_G every group (structured directional pruning, Def. 1).
-s_i is 1 where shrinking the group is flat, smaller where it is steep, and negative where growing the group, together with
-what happens to the others, keeps the loss.
+P is the complement of all eigenvectors whose eigenvalue is above a cut in absolute value. The direction factor of a
+group is s_i = <E(w_i), Pi_i(E_G(w))>, where E normalises a vector and E_G every group (structured directional pruning,
+Def. 1). s_i is 1 where shrinking the group is flat, smaller where it is steep, and negative where the group must grow
+while the others shrink.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def flat_subspace(
     )
     if not found.converged.all():
         raise NotConverged(
-            f"{int((~found.converged).sum())} of {len(found.values)} eigenvalues above the cut {cut:g} have not converged "
-            f"after {found.products} products: raise the cut, or pass a larger most_products"
+            f"{int((~found.converged).sum())} of {len(found.values)} eigenvalues above the cut {cut:g} have not "
+            f"converged after {found.products} products: raise the cut, or pass a larger most_products"
         )
     order = np.argsort(-np.abs(found.values), kind="stable")
     largest = float(np.abs(found.values).max())
@@ -143,8 +143,8 @@ def direction_factors(
 ) -> Tensor:
     """The direction factor s_i of every group of a partition, in its order, in float64.
 
-    ``groups`` is what ``partition(model)`` returns. Options are those of ``flat_subspace``. The rest of a partition, which
-    is never pruned, is 0 in E_G(w). A group that is zero has the factor 0.
+    ``groups`` is what ``partition(model)`` returns. Options are those of ``flat_subspace``. The rest of a partition,
+    which is never pruned, is 0 in E_G(w). A group that is zero has the factor 0.
     """
     numbered = weight_groups(model, groups)
     subspace = flat_subspace(model, weights, data, cut, relative=relative, **options)

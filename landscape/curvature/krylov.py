@@ -73,7 +73,7 @@ class KrylovBasis:
         self._append(self._random())
 
     def expand(self) -> None:
-        """Multiply the last row by H, and add the part of the product that is orthogonal to all rows as the next row."""
+        """Multiply the last row by H; the part of the product orthogonal to all rows is the next row."""
         last = self.used
         new = self._product(self.rows[last : last + 1])[0].to(torch.float64)
         scale = float(new.norm())
@@ -194,8 +194,8 @@ def _kept(values: Floats, mask: NDArray[np.bool_], size: int) -> NDArray[np.intp
     count = int(mask.sum())
     if count > size - 5:
         raise NotConverged(
-            f"more than {size - 5} eigenvalues are wanted, and memory_limit allows a basis of {size} vectors: raise the "
-            "cut or the memory_limit"
+            f"more than {size - 5} eigenvalues are wanted, and memory_limit allows a basis of {size} vectors: raise "
+            "the cut or the memory_limit"
         )
     order = np.argsort(np.where(mask, np.inf, np.abs(values)))[::-1]
     return np.sort(order[: count + (size - count) // 2])

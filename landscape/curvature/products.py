@@ -1,8 +1,8 @@
 """Products of the Hessian, or of the generalised Gauss-Newton matrix, with vectors; the matrix is never formed.
 
 The loss is the mean cross-entropy over the samples. Its second derivative is taken by differentiating the gradient
-again. At the kink of a ReLU, torch takes the derivative from the left, so the Hessian is that of the smooth piece on which
-the point lies: the curvature of the kinks themselves is not in it.
+again. At the kink of a ReLU, torch takes the derivative from the left, so the Hessian is that of the smooth piece on
+which the point lies: the curvature of the kinks themselves is not in it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class CurvatureProducts:
 
     Call it with vectors [n, D] to get the products [n, D] in float64. Blocks of samples are differentiated in the data
     type of the network and added up in float64. ``batch_norm`` is that of a surface: with ``population`` the statistics
-    of BatchNorm layers are functions of the weights, so all samples are in one block; with ``frozen`` they are constant.
+    of BatchNorm layers are functions of the weights, so all samples are in one block; ``frozen`` ones are constant.
 
     Graphs of blocks stay in memory between products, up to half of ``memory_limit`` bytes (default: a quarter of the
     machine's memory): a product costs 2.1 times a gradient with them and 3.1 times without.
@@ -176,8 +176,8 @@ class CurvatureProducts:
         if needed > self.memory_limit:
             fitting = max(2, self.memory_limit // max(1, outputs * _GRAPH_PER_OUTPUT))
             raise ValueError(
-                f"batch_norm='population' differentiates through the statistics of all {self.samples:,} samples at once, "
-                f"which takes about {needed / 1e9:.1f} GB; the limit is {self.memory_limit / 1e9:.1f} GB: pass "
+                f"batch_norm='population' differentiates through the statistics of all {self.samples:,} samples at "
+                f"once, which takes about {needed / 1e9:.1f} GB; the limit is {self.memory_limit / 1e9:.1f} GB: pass "
                 f"samples={fitting}, batch_norm='frozen', or a larger memory_limit"
             )
 
@@ -190,7 +190,8 @@ class CurvatureProducts:
                 self._differentiated(part).apply(direction)
         except RuntimeError as error:
             raise ValueError(
-                f"{type(self._network).__name__} cannot be differentiated twice, which kind={self.kind!r} needs: {error}"
+                f"{type(self._network).__name__} cannot be differentiated twice, which kind={self.kind!r} "
+                f"needs: {error}"
             ) from error
 
 
@@ -203,7 +204,7 @@ def _hessian_of(scores: Tensor, y: Tensor, parameters: Sequence[Tensor]) -> Any:
 
     def apply(direction: Sequence[Tensor]) -> Sequence[Tensor | None]:
         chosen = [direction[number] for number in used]
-        return torch.autograd.grad(outputs, parameters, chosen, retain_graph=True, allow_unused=True)  # type: ignore[arg-type]
+        return torch.autograd.grad(outputs, parameters, chosen, retain_graph=True, allow_unused=True)
 
     return apply
 
@@ -220,7 +221,7 @@ def _gauss_newton_of(scores: Tensor, y: Tensor, parameters: Sequence[Tensor]) ->
 
     def apply(direction: Sequence[Tensor]) -> Sequence[Tensor | None]:
         chosen = [direction[number] for number in used]
-        (change,) = torch.autograd.grad(outputs, [u], chosen, retain_graph=True)  # type: ignore[arg-type]
+        (change,) = torch.autograd.grad(outputs, [u], chosen, retain_graph=True)
         weighted = probabilities * change
         weighted = weighted - probabilities * weighted.sum(dim=1, keepdim=True)
         return torch.autograd.grad(scores, parameters, weighted, retain_graph=True, allow_unused=True)

@@ -2,8 +2,8 @@
 
 Random directions in the complement of the known eigenvectors each give a Gauss quadrature of the spectrum there (Golub
 and Welsch; Ubaru, Chen and Saad 2017): the eigenvalues of a small tridiagonal matrix, weighted by the squared first
-entries of its eigenvectors. The known eigenvalues enter exactly, so the variance of the trace is that of the small rest,
-as in Hutch++ (Meyer et al. 2021).
+entries of its eigenvectors. The known eigenvalues enter exactly, so the variance of the trace is that of the small
+rest, as in Hutch++ (Meyer et al. 2021).
 """
 
 from __future__ import annotations
@@ -142,4 +142,4 @@ def student_t_975(freedom: int) -> float:
         (5 * z**5 + 16 * z**3 + 3 * z) / 96,
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
     )
-    return sum(term / freedom**power for power, term in enumerate(terms))
+    return math.fsum(term / freedom**power for power, term in enumerate(terms))

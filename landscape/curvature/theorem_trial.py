@@ -1,8 +1,8 @@
 """The theorem on trial: does the flat subspace of SGD's minimum predict which groups AltSDP removes?
 
 Theorem 2 of structured directional pruning says that AltSDP, on the same batches as SGD, ends near
-(1 - lambda s_i / ||w_i||)_+ w_i, where w is SGD's minimum, s_i are its direction factors and lambda is the last threshold.
-The null prediction s_i = 1 is plain soft-thresholding of SGD's groups.
+(1 - lambda s_i / ||w_i||)_+ w_i, where w is SGD's minimum, s_i are its direction factors and lambda is the last
+threshold. The null prediction s_i = 1 is plain soft-thresholding of SGD's groups.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Prediction:
 class FlatnessCheck:
     """The loss at equal distances from the minimum along several directions.
 
-    ``flat`` goes along -Pi(E_G(w)), ``groups`` along -E_G(w), so both shrink groups, and ``sharpest`` along the eigenvector
-    of the largest eigenvalue.
+    ``flat`` goes along -Pi(E_G(w)), ``groups`` along -E_G(w), so both shrink groups, and ``sharpest`` along the
+    eigenvector of the largest eigenvalue.
     """
 
     distances: Floats
@@ -87,9 +87,9 @@ def theorem_trial(
 ) -> TheoremTrial:
     """Compare the groups of an AltSDP run with those predicted from SGD's minimum on the same batches.
 
-    ``strength`` is lambda, the threshold at the end of the run (``Trained.final.threshold``). ``subspace`` is SGD's flat
-    subspace if you have it, else it is computed for ``cut`` with the options of ``flat_subspace``. ``distances`` are those
-    at which the loss is measured along three directions; an empty list leaves that out.
+    ``strength`` is lambda, the threshold at the end of the run (``Trained.final.threshold``). ``subspace`` is SGD's
+    flat subspace if you have it, else it is computed for ``cut`` with the options of ``flat_subspace``. ``distances``
+    are those at which the loss is measured along three directions; an empty list leaves that out.
     """
     if not (np.isfinite(strength) and strength >= 0):
         raise ValueError(f"strength is {strength}; give the threshold at the end of the run, 0 or more")
