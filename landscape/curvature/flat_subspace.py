@@ -44,6 +44,13 @@ class FlatSubspace:
     largest: float
     products: int
 
+    def at(self, cut: float) -> FlatSubspace:
+        """The flat subspace for a higher cut."""
+        if cut < self.cut:
+            raise ValueError(f"cut is {cut}; eigenvalues are known above {self.cut:g} only: compute the subspace anew")
+        count = int((np.abs(self.eigenvalues) > cut).sum())
+        return FlatSubspace(self.steep[:count], self.eigenvalues[:count], cut, self.largest, self.products)
+
     def project(self, vector: Tensor, removed: int | None = None) -> Tensor:
         """Pi(vector) in float64: the vector without its part in the steep directions, or in the first ``removed``."""
         flat = vector.to(torch.float64).clone()

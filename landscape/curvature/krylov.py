@@ -17,6 +17,9 @@ from torch import Tensor
 from valleyscope.landscape.geometry.inner_products import chunks
 
 Floats = NDArray[np.float64]
+_BREAKDOWNS = 3
+"""So many random directions in turn that give nothing new mean that the rest of the spectrum is one eigenvalue."""
+
 Product = Callable[[Tensor], Tensor]
 """Rows [n, D] to their products [n, D] in float64."""
 
@@ -69,6 +72,7 @@ class KrylovBasis:
         self.matrix = np.zeros((self.size, self.size))
         self.used = 0
         self.residual = 0.0
+        self.breakdowns = 0
         self._generator = torch.Generator().manual_seed(seed)
         self._append(self._random())
 
@@ -86,8 +90,10 @@ class KrylovBasis:
         elif self.residual <= 1e-13 * max(scale, float(np.abs(self.matrix).max())):
             # The rows span an invariant subspace: go on in a random direction outside of it.
             self.residual = 0.0
+            self.breakdowns += 1
             self._append(self._random())
         else:
+            self.breakdowns = 0
             self._append(new)
 
     def ritz(self) -> tuple[Floats, Floats, Floats]:
@@ -169,6 +175,8 @@ def eigenpairs(
         check = krylov.used + max(5, krylov.used // 10)
         values, coefficients, residuals = krylov.ritz()
         mask, done = _state(wanted, values, residuals, tolerance)
+        # After a breakdown all residuals are 0, yet a repeated eigenvalue may have been found once only.
+        done = done and (krylov.breakdowns == 0 or krylov.breakdowns >= _BREAKDOWNS)
         if over or (krylov.used >= smallest and done):
             return _result(krylov, mask, tolerance, products)
         if full:
@@ -183,8 +191,11 @@ def _state(wanted: Wanted, values: Floats, residuals: Floats, tolerance: float) 
     scale = float(np.abs(values).max())
     done = bool((residuals[mask] <= tolerance * scale).all())
     if (cut := wanted.cut(values)) is not None:
-        # A value below the cut that may still rise above it must be known to a tenth of the cut.
+        # A value below the cut that may still rise above it must be known to a tenth of the cut, and so must the one
+        # next to the cut: as long as it moves, a larger one may be hidden.
         undecided = ~mask & (np.abs(values) + residuals > cut)
+        if not mask.all():
+            undecided[np.argmax(np.where(mask, -1.0, np.abs(values)))] = True
         done = done and bool((residuals[undecided] <= 0.1 * cut).all())
     return mask, done
 

@@ -188,6 +188,9 @@ class CurvatureProducts:
         try:
             with torch.inference_mode(False), torch.enable_grad():
                 self._differentiated(part).apply(direction)
+                loss = F.cross_entropy(self._scores(part), self._split.y[part])
+                gradients = torch.autograd.grad(loss, self._flat.parameters, create_graph=True, allow_unused=True)
+            _check_no_forbidden_node(gradients)
         except RuntimeError as error:
             raise ValueError(
                 f"{type(self._network).__name__} cannot be differentiated twice, which kind={self.kind!r} "
@@ -227,6 +230,19 @@ def _gauss_newton_of(scores: Tensor, y: Tensor, parameters: Sequence[Tensor]) ->
         return torch.autograd.grad(scores, parameters, weighted, retain_graph=True, allow_unused=True)
 
     return apply
+
+
+def _check_no_forbidden_node(gradients: Sequence[Tensor | None]) -> None:
+    """Raise an error if a function in the graph may be differentiated once only; torch would give zeros silently."""
+    waiting = [gradient.grad_fn for gradient in gradients if gradient is not None and gradient.grad_fn is not None]
+    seen = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        if "Error" in node.name():
+            raise RuntimeError("a function in it is marked once_differentiable")
+        following = {after for after, _ in node.next_functions if after is not None} - seen
+        seen |= following
+        waiting.extend(following)
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

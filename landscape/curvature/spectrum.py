@@ -65,7 +65,7 @@ def curvature(
     batch_norm: BatchNorm = "population",
     split: str = "train",
     samples: int | None = None,
-    tolerance: float = 1e-4,
+    tolerance: float = 1e-5,
     most_products: int | None = None,
     seed: int = 0,
     memory_limit: int | None = None,

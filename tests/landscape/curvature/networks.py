@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.func import functional_call, hessian
+from torch.func import functional_call, grad, hessian
 
 from valleyscope.landscape.geometry.vectors import flatten, views
 
@@ -37,7 +38,7 @@ def normalised() -> nn.Module:
     )
 
 
-def case(model: nn.Module, shape: tuple[int, ...], samples: int = 70, *, training: bool = False) -> Case:
+def case(model: nn.Module, shape: tuple[int, ...], samples: int = 60, *, training: bool = False) -> Case:
     """The network with random data; ``training`` lets BatchNorm use the statistics of the whole batch."""
     torch.manual_seed(3)
     model = model.double()
@@ -51,5 +52,11 @@ def case(model: nn.Module, shape: tuple[int, ...], samples: int = 70, *, trainin
         buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
         return F.cross_entropy(functional_call(model, {**views(model, vector), **buffers}, (x,)), y)
 
-    matrix = hessian(loss)(point).detach()
+    matrix = (_by_differences(grad(loss), point) if training else hessian(loss)(point)).detach()
     return Case(model, (x, y), point, (matrix + matrix.T) / 2)
+
+
+def _by_differences(gradient: Callable[[Tensor], Tensor], point: Tensor, step: float = 1e-5) -> Tensor:
+    """The Hessian by central differences; torch.func.hessian is wrong for BatchNorm in training mode."""
+    steps = step * torch.eye(len(point), dtype=point.dtype)
+    return torch.stack([(gradient(point + row) - gradient(point - row)) / (2 * step) for row in steps])
