@@ -18,7 +18,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -27,7 +27,6 @@ from torch import Tensor, nn
 from valleyscope import curvature, load_dataset, train
 from valleyscope.landscape.curvature.products import CurvatureProducts
 from valleyscope.landscape.geometry.vectors import flatten
-from valleyscope.training.datasets import Dataset
 from valleyscope.training.models import build_model
 
 MOST_PRODUCTS = 150
@@ -102,7 +101,7 @@ def spectrum_products(name: str) -> tuple[int, int, bool]:
     data = load_dataset(name)
     if name == "digits":
         x_train, x_test = (F.interpolate(x, (28, 28), mode="bilinear") for x in (data.x_train, data.x_test))
-        data = Dataset("digits, 28x28", x_train, data.y_train, x_test, data.y_test)
+        data = replace(data, x_train=x_train, x_test=x_test)
     shape = tuple(data.x_train.shape[1:])
     model = build_model({"name": "lenet"}, input_shape=shape, classes=10, seed=0)
     train(model, data, epochs=2 if name == "mnist" else 10, lr=0.05, batch_size=64)

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from valleyscope.landscape.cancellation import CancelCheck
+from valleyscope.landscape.curvature._memory import check_memory, vectors_limit
 from valleyscope.landscape.curvature._points import AnyWeights, network_at
 from valleyscope.landscape.curvature.krylov import Floats, NotConverged, Wanted, eigenpairs
 from valleyscope.landscape.curvature.products import BatchNorm, CurvatureProducts, Kind
-from valleyscope.landscape.curvature.spectrum import Progress, basis_like, check_memory
+from valleyscope.landscape.curvature.spectrum import Progress, basis_like
 from valleyscope.landscape.curvature.weight_groups import Partition, WeightGroups, weight_groups
 from valleyscope.landscape.evaluation.splits import Data
 from valleyscope.landscape.geometry.inner_products import chunks
-from valleyscope.landscape.network.memory_limit import machine_memory
 
 _FEWEST_VECTORS = 60
 """A basis that cannot hold this many vectors finds no flat subspace in a reasonable time."""
@@ -98,7 +98,7 @@ def flat_subspace(
     size = len(point)
     like = basis_like(point)
     check_memory(size, min(size, _FEWEST_VECTORS) + 1, 3, like, memory_limit, "a flat subspace")
-    limit = machine_memory() // 2 if memory_limit is None else memory_limit
+    limit = vectors_limit(like.device, memory_limit)
     # Steep eigenvectors are copied from the basis at the end: they are a third of it at most, or a restart is due.
     basis = min(size, int(limit / size / like.element_size() * 3 / 4), 6000)
     most = most_products or max(2 * size if size < 2000 else size, 2000)

@@ -73,6 +73,7 @@ class KrylovBasis:
         self.used = 0
         self.residual = 0.0
         self.breakdowns = 0
+        self._scale = 0.0
         self._generator = torch.Generator().manual_seed(seed)
         self._append(self._random())
 
@@ -80,14 +81,14 @@ class KrylovBasis:
         """Multiply the last row by H; the part of the product orthogonal to all rows is the next row."""
         last = self.used
         new = self._product(self.rows[last : last + 1])[0].to(torch.float64)
-        scale = float(new.norm())
+        self._scale = max(self._scale, float(new.norm()))
         coefficients = self._orthogonalise(new, last + 1)
         self.matrix[: last + 1, last] = self.matrix[last, : last + 1] = coefficients
         self.used += 1
         self.residual = float(new.norm())
         if self.used == self.dimension:
             self.residual = 0.0
-        elif self.residual <= 1e-13 * max(scale, float(np.abs(self.matrix).max())):
+        elif self.residual <= 1e-13 * self._scale:
             # The rows span an invariant subspace: go on in a random direction outside of it.
             self.residual = 0.0
             self.breakdowns += 1

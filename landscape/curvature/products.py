@@ -16,13 +16,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from valleyscope.landscape.cancellation import CancelCheck, raise_if_cancelled
+from valleyscope.landscape.curvature._memory import available
 from valleyscope.landscape.evaluation.block_size import block_size
 from valleyscope.landscape.evaluation.splits import Data, check_classes, checked_splits
 from valleyscope.landscape.network.batchnorm_statistics import batch_norms, check_not_compiled
 from valleyscope.landscape.network.call_recorder import CallRecord, record_calls
 from valleyscope.landscape.network.channels_last import to_channels_last
 from valleyscope.landscape.network.flat_parameters import FlatNetwork
-from valleyscope.landscape.network.memory_limit import machine_memory
 
 Kind = Literal["hessian", "ggn"]
 BatchNorm = Literal["population", "frozen"]
@@ -68,11 +68,11 @@ class CurvatureProducts:
         _check_choice("kind", kind, get_args(Kind))
         _check_choice("batch_norm", batch_norm, get_args(BatchNorm))
         self.kind = kind
-        self.memory_limit = machine_memory() // 4 if memory_limit is None else memory_limit
         self.count = 0
         self._cancelled = cancelled
         self._on_product = on_product
         self._flat = FlatNetwork(model)
+        self.memory_limit = available(self.device) // 4 if memory_limit is None else memory_limit
         network = self._flat.network.eval()
         has_images = any(isinstance(module, nn.Conv2d) for module in network.modules())
         splits = checked_splits(data, self._flat.weights, channels_last=has_images)

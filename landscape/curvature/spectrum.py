@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from valleyscope.landscape.cancellation import CancelCheck
+from valleyscope.landscape.curvature._memory import check_memory
 from valleyscope.landscape.curvature._points import AnyWeights, network_at
 from valleyscope.landscape.curvature.krylov import Floats, Wanted, eigenpairs
 from valleyscope.landscape.curvature.products import BatchNorm, CurvatureProducts, Kind
 from valleyscope.landscape.curvature.spectral_density import Density, Trace, quadrature
 from valleyscope.landscape.evaluation.splits import Data
-from valleyscope.landscape.network.memory_limit import machine_memory
 
 Progress = Callable[[int, int], object]
 """Called with the products done and the most that may be needed."""
@@ -156,19 +156,6 @@ def basis_like(point: Tensor) -> Tensor:
     """An empty tensor with the data type and device of the eigenvectors of a network."""
     dtype = torch.float64 if len(point) <= _DOUBLE_UP_TO else point.dtype
     return torch.empty(0, dtype=dtype, device=point.device)
-
-
-def check_memory(
-    dimension: int, vectors: int, doubles: int, like: Tensor, memory_limit: int | None, cause: str
-) -> None:
-    """Raise an error before the work starts if the vectors do not fit in half of the memory limit."""
-    limit = machine_memory() // 2 if memory_limit is None else memory_limit
-    needed = dimension * (vectors * like.element_size() + doubles * 8)
-    if needed > limit:
-        raise ValueError(
-            f"{cause} needs {vectors + doubles} vectors of {dimension:,} weights, {needed / 1e9:.2f} GB; the limit is "
-            f"{limit / 1e9:.2f} GB: ask for fewer eigenvalues, or pass a larger memory_limit (bytes)"
-        )
 
 
 def _reachable(tolerance: float, dtype: torch.dtype) -> float:

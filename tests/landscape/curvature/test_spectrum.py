@@ -191,7 +191,7 @@ class Rough(nn.Linear):
         ({"samples": 61}, "samples is 61; the split has 60"),
         ({"kind": "fisher"}, "kind is 'fisher'; use one of 'hessian', 'ggn'"),
         ({"batch_norm": "running"}, "batch_norm is 'running'; use one of 'population', 'frozen'"),
-        ({"memory_limit": 1000}, "top=20 needs 184 vectors of 143 weights, 0.00 GB; the limit is 0.00 GB"),
+        ({"memory_limit": 1000}, "top=20 needs 184 vectors of 143 weights, 0.00021 GB; the limit is 1e-06 GB"),
         ({"weights": "no/such.pt"}, "weights is the path 'no/such.pt', where there is no file"),
         ({"weights": torch.ones(3)}, r"weights has shape \(3,\)"),
         ({"model": Rough(6, 3).double(), "weights": Rough(6, 3)}, "cannot be differentiated twice"),
