@@ -84,7 +84,7 @@ def curvature(
 
     >>> model = nn.Linear(1, 2, bias=False); _ = model.weight.data.zero_()
     >>> found = curvature(model, model, (torch.ones(4, 1), torch.tensor([0, 1, 0, 1])), top=1, lowest=1)
-    >>> [round(float(value), 6) for value in (*found.eigenvalues, *found.lowest, found.trace)]
+    >>> [round(float(value), 6) + 0.0 for value in (*found.eigenvalues, *found.lowest, found.trace)]
     [0.5, 0.0, 0.5]
     """
     network, point = network_at(model, weights, statistics=batch_norm == "frozen")
