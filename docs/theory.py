@@ -1,6 +1,6 @@
 """Puts Theorem 2 of structured directional pruning to the test on digits; prints the tables of docs/theory.md.
 
-    python docs/theory.py --out DIR             # trains 21 networks into DIR (7 minutes on one core) and measures
+    python docs/theory.py --out DIR             # trains 21 networks into DIR, then measures
     python docs/theory.py --out DIR --seeds 0   # one seed
 
 Networks that are already in DIR are not trained again.
