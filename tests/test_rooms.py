@@ -41,6 +41,7 @@ ORDER = {
         {"convolution"},
         {"evaluation"},
         {"fitting"},
+        {"curvature"},
         {"analysis"},
         {"claim", "json_encoding"},
         {"figures"},

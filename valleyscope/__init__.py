@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from valleyscope.landscape import unflatten as unflatten
     from valleyscope.landscape import verdict as verdict
     from valleyscope.landscape import write_report as write_report
+    from valleyscope.landscape.curvature.flat_subspace import direction_factors as direction_factors
+    from valleyscope.landscape.curvature.flat_subspace import factors_by_cut as factors_by_cut
+    from valleyscope.landscape.curvature.flat_subspace import flat_subspace as flat_subspace
+    from valleyscope.landscape.curvature.spectrum import curvature as curvature
+    from valleyscope.landscape.curvature.theorem_trial import theorem_trial as theorem_trial
     from valleyscope.training import AltSDP as AltSDP
     from valleyscope.training import Compact as Compact
     from valleyscope.training import Dataset as Dataset
@@ -52,6 +57,7 @@ if TYPE_CHECKING:
     from valleyscope.training import save_compact as save_compact
     from valleyscope.training import sparsity as sparsity
     from valleyscope.training import train as train
+    from valleyscope.training.sdp import sdp as sdp
 
 _TRAINING = (
     "AltSDP",
@@ -94,9 +100,18 @@ _LANDSCAPE = (
     "write_report",
 )
 _APP = {"gallery": "valleyscope.app.experiments.gallery"}
+# Names that a package or module of their room has, too.
+_MODULES = {
+    "curvature": "landscape.curvature.spectrum",
+    "direction_factors": "landscape.curvature.flat_subspace",
+    "factors_by_cut": "landscape.curvature.flat_subspace",
+    "flat_subspace": "landscape.curvature.flat_subspace",
+    "sdp": "training.sdp",
+    "theorem_trial": "landscape.curvature.theorem_trial",
+}
 _ROOMS = ("app", "landscape", "training")
 
-__all__ = sorted((*_TRAINING, *_LANDSCAPE, *_APP))
+__all__ = sorted((*_TRAINING, *_LANDSCAPE, *_APP, *_MODULES))
 
 install()
 
@@ -112,6 +127,8 @@ if not TYPE_CHECKING:  # type checkers know the names above, and find those that
             return getattr(import_module("valleyscope.landscape"), name)
         if name in _APP:
             return getattr(import_module(_APP[name]), name)
+        if name in _MODULES:
+            return getattr(import_module(f"valleyscope.{_MODULES[name]}"), name)
         raise AttributeError(f"module 'valleyscope' has no attribute {name!r}")
 
 

@@ -1,0 +1,219 @@
+"""Puts Theorem 2 of structured directional pruning to the test on digits; prints the tables of docs/theory.md.
+
+    python docs/theory.py --out DIR             # trains 21 networks into DIR, then measures
+    python docs/theory.py --out DIR --seeds 0   # one seed
+
+Networks that are already in DIR are not trained again.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from valleyscope import (
+    Dataset,
+    along,
+    barrier,
+    build_model,
+    evaluate,
+    flat_subspace,
+    flatten,
+    line,
+    load_dataset,
+    partition,
+    save_checkpoint,
+    sdp,
+    theorem_trial,
+    train,
+)
+from valleyscope.landscape.curvature.flat_subspace import FlatSubspace
+from valleyscope.landscape.curvature.theorem_trial import TheoremTrial
+from valleyscope.landscape.curvature.weight_groups import weight_groups
+
+EPOCHS, BATCH, RATE, MU = 150, 32, 0.05, 0.51
+STRENGTHS = (0.25, 0.4)
+MODES = ("dual", "prox", "cumulative")
+CUTS = (3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
+
+
+def threshold(c: float, samples: int) -> float:
+    """The last threshold of `dual`, c sqrt(lr) (n lr)^mu; the other modes get it as the target of their sum."""
+    steps = EPOCHS * -(-samples // BATCH)
+    return c * RATE**0.5 * (steps * RATE) ** MU
+
+
+def network(data: Dataset, seed: int) -> nn.Module:
+    shape = tuple(data.x_train.shape[1:])
+    return build_model({"name": "cnn", "channels": [8, 16], "hidden": 32}, input_shape=shape, classes=10, seed=seed)
+
+
+def trained(data: Dataset, seed: int, name: str, fields: Mapping[str, Any], out: Path) -> Path:
+    """The checkpoint of a run; trains it if it is missing."""
+    path = out / f"{seed}-{name}.safetensors"
+    if not path.exists():
+        model = network(data, seed)
+        schedule = {"kind": "constant"}
+        train(model, data, seed=seed, epochs=EPOCHS, batch_size=BATCH, lr=RATE, mu=MU, schedule=schedule, **fields)
+        save_checkpoint(path, model)
+    return path
+
+
+def minima(data: Dataset, seed: int, out: Path) -> dict[str, Path]:
+    """SGD, and AltSDP in all modes and strengths, from one initialisation and on the same batches."""
+    found = {"sgd": trained(data, seed, "sgd", {"optimizer": "sgd"}, out)}
+    for mode in MODES:
+        for c in STRENGTHS:
+            size = {"c": c} if mode == "dual" else {"target": threshold(c, len(data.x_train))}
+            fields = {"optimizer": "altsdp", "mode": mode, **size}
+            found[f"{mode}-{c}"] = trained(data, seed, f"{mode}-{c}", fields, out)
+    return found
+
+
+def figures(trial: TheoremTrial) -> str:
+    """Counts and scores of a trial as cells of a table: the theorem / s = 1."""
+    one, null = trial.theorem, trial.null
+    pairs = [(one.agreement, null.agreement), (one.auc, null.auc), (one.correlation, null.correlation)]
+    scores = " | ".join(f"{a:.2f} / {b:.2f}" for a, b in pairs)
+    return f"{trial.zero} | {one.zero} / {null.zero} | {scores}"
+
+
+def trials(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSubspace) -> None:
+    model = network(data, seed)
+    pair = (data.x_train, data.y_train)
+    for mode in MODES:
+        for c in STRENGTHS:
+            strength = threshold(c, len(data.x_train))
+            trial = theorem_trial(
+                model,
+                paths["sgd"],
+                paths[f"{mode}-{c}"],
+                pair,
+                partition(model),
+                strength,
+                subspace=subspace.at(1e-3),
+                distances=[],
+            )
+            print(f"| {seed} | {mode} | {strength:.2f} | {figures(trial)} |", flush=True)
+
+
+def by_cut(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSubspace) -> None:
+    model = network(data, seed)
+    pair = (data.x_train, data.y_train)
+    positive = subspace.at(1e-3)
+    chosen = positive.eigenvalues > 0
+    kept = torch.from_numpy(np.flatnonzero(chosen))
+    only = FlatSubspace(positive.steep[kept], positive.eigenvalues[chosen], 1e-3, positive.largest, positive.products)
+    spaces = [(f"{cut:g}", subspace.at(cut)) for cut in CUTS] + [("1e-3, positive ones only", only)]
+    for label, space in spaces:
+        cells = []
+        for c in STRENGTHS:
+            trial = theorem_trial(
+                model,
+                paths["sgd"],
+                paths[f"dual-{c}"],
+                pair,
+                partition(model),
+                threshold(c, len(data.x_train)),
+                subspace=space,
+                distances=[],
+            )
+            one = trial.theorem
+            cells.append(f"{one.zero} of {trial.zero} | {one.agreement:.2f} | {one.correlation:.2f}")
+        s = one.factors
+        spread = f"{s.min():.2f}, {np.median(s):.2f}, {s.max():.2f}"
+        print(f"| {label} | {len(space.eigenvalues)} | {spread} | {' | '.join(cells)} |", flush=True)
+
+
+def flatness(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSubspace) -> None:
+    model = network(data, seed)
+    distances = [0.25, 0.5, 1.0, 2.0, 3.0, 5.0]
+    pair = (data.x_train, data.y_train)
+    trial = theorem_trial(
+        model,
+        paths["sgd"],
+        paths["dual-0.4"],
+        pair,
+        partition(model),
+        threshold(0.4, len(data.x_train)),
+        subspace=subspace.at(1e-3),
+        distances=distances,
+    )
+    assert trial.loss is not None
+    for row in zip(distances, trial.loss.flat, trial.loss.groups, trial.loss.sharpest, strict=True):
+        print("| " + " | ".join(f"{value:.3g}" for value in row) + " |")
+
+
+def one_shot(model: nn.Module, point: Tensor, count: int) -> Tensor:
+    """SGD's weights with the groups of smallest norm set to zero."""
+    groups = weight_groups(model, partition(model))
+    keep = torch.ones(groups.count, dtype=point.dtype)
+    keep[groups.norms(point).argsort()[:count]] = 0
+    return torch.where(groups.index >= 0, point * groups.spread(keep), point)
+
+
+def methods(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSubspace) -> None:
+    """Exact SDP, soft-thresholding and one-shot pruning at the number of zero groups that AltSDP found."""
+    model = network(data, seed)
+    groups = partition(model)
+    numbered = weight_groups(model, groups)
+    start = point_of(model, paths["sgd"])
+    factors = subspace.at(1e-3).factors(start, numbered)
+    splits = data.splits
+    for c in STRENGTHS:
+        found = point_of(model, paths[f"dual-{c}"])
+        count = int((numbered.norms(found) == 0).sum())
+        share = count / numbered.count
+        rows = {
+            "AltSDP, dual": found,
+            "exact SDP": flatten(model, sdp(model, start, groups, factors, sparsity=share)),
+            "soft-thresholding, s = 1": flatten(model, sdp(model, start, groups, sparsity=share)),
+            "one-shot, smallest norms": one_shot(model, start, count),
+        }
+        for label, point in rows.items():
+            values = evaluate(model, point, splits)
+            losses = along(model, line(start, point), {"train": splits["train"]}, points=21)["train"].loss
+            print(
+                f"| {count} of {numbered.count} | {label} | {values['train'].loss:.4f} | "
+                f"{100 * (1 - values['test'].error):.1f} | {barrier(losses):.4f} | {np.ptp(losses):.4f} |",
+                flush=True,
+            )
+
+
+def point_of(model: nn.Module, path: Path) -> Tensor:
+    from safetensors.torch import load_file
+
+    return flatten(model, load_file(path))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="folder for the trained networks")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="seeds (default: 0 1 2)")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    options.out.mkdir(parents=True, exist_ok=True)
+    data = load_dataset("digits")
+    for number, seed in enumerate(options.seeds):
+        paths = minima(data, seed, options.out)
+        cut = CUTS[-1] if number == 0 else 1e-3
+        space = flat_subspace(network(data, seed), paths["sgd"], (data.x_train, data.y_train), cut)
+        print(f"seed {seed}: largest eigenvalue {space.largest:.3f}, {space.products} products", flush=True)
+        trials(data, seed, paths, space)
+        if number == 0:
+            print("by cut")
+            by_cut(data, seed, paths, space)
+            print("loss at equal distances")
+            flatness(data, seed, paths, space)
+        print("methods")
+        methods(data, seed, paths, space)
+
+
+if __name__ == "__main__":
+    main()
