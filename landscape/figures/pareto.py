@@ -8,6 +8,7 @@ from typing import Any, Final
 import plotly.graph_objects as go
 
 from valleyscope.landscape.analysis.method_table import MethodRow
+from valleyscope.landscape.figures.contour import colour_scale
 from valleyscope.landscape.figures.theme import Theme, escaped, new_figure
 from valleyscope.landscape.plot_style import STYLE
 
@@ -31,13 +32,17 @@ def pareto(rows: Sequence[MethodRow], theme: Theme = "light") -> go.Figure:
         },
         "text": [escaped(row.name) for row in shown],
         **_LOOK["text"],
-        "marker": {**_LOOK["marker"], "color": rises, "cmin": 0, "colorbar": _LOOK["colorbar"]},
+        "marker": {**_LOOK["marker"], **_colours(rises)},
         "customdata": rises,
         "hovertemplate": "<b>%{text}</b><br>%{y:.1%} test accuracy<br>%{x:.0%} of the multiply-adds"
         "<br>rise to SGD %{customdata:.3g} nats<extra></extra>",
     }
     layout = {**_LOOK["layout"], "xaxis": _LOOK["xaxis"], "yaxis": _LOOK["yaxis"]}
     return new_figure([trace], layout, theme)
+
+
+def _colours(rises: list[float]) -> dict[str, Any]:
+    return {"color": rises, "cmin": 0, "colorscale": colour_scale("loss"), "colorbar": _LOOK["colorbar"]}
 
 
 def _mean(row: MethodRow, column: str) -> Any:

@@ -1,5 +1,6 @@
 // Accuracy of pruned networks over the multiply-adds that they keep, coloured by the rise of the loss from SGD to them.
 
+import { colourScale } from './contour.js';
 import { baseLayout, escaped, style } from './theme.js';
 
 const LOOK = style.pareto;
@@ -21,7 +22,7 @@ export function paretoFigure(rows, { mode }) {
     },
     text: shown.map(({ name }) => escaped(name)),
     ...LOOK.text,
-    marker: { ...LOOK.marker, color: rises, cmin: 0, colorbar: LOOK.colorbar },
+    marker: { ...LOOK.marker, color: rises, cmin: 0, colorscale: colourScale('loss'), colorbar: LOOK.colorbar },
     customdata: rises,
     hovertemplate: '<b>%{text}</b><br>%{y:.1%} test accuracy<br>%{x:.0%} of the multiply-adds'
       + '<br>rise to SGD %{customdata:.3g} nats<extra></extra>',

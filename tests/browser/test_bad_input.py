@@ -17,7 +17,7 @@ from tests.browser.test_experiment import drawn, point_at
 
 def test_a_name_is_text_and_never_markup(server: Server, finished: str, failed: str, open_page: Any) -> None:
     page = open_page(server, "/?search=averyvery")
-    expect(page.get_by_role("heading", level=2)).to_have_text(AWKWARD)
+    expect(page.locator("tr.experiment .name a").first).to_have_text(AWKWARD)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.get_by_role("link", name=AWKWARD).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(AWKWARD)
