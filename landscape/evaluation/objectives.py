@@ -241,7 +241,8 @@ def _binary_cross_entropy(output: Tensor, target: Tensor) -> Terms:
         )
     losses = F.binary_cross_entropy_with_logits(output, target, reduction="none")
     wrong = ((output > 0) != (target > 0.5)) | ~torch.isfinite(output)
-    return _averaged(losses, wrong.to(torch.float64))
+    has_labels = bool(((target == 0) | (target == 1)).all())  # shades of grey have no error
+    return _averaged(losses, wrong.to(torch.float64) if has_labels else None)
 
 
 def _squared_error(output: Tensor, target: Tensor) -> Terms:

@@ -6,6 +6,7 @@ the rest is streamed, and every walk is compared with the first one.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any
 
@@ -68,6 +69,10 @@ class StreamedSource:
     def __len__(self) -> int:
         return self._samples
 
+    @property
+    def fingerprint(self) -> str:
+        return zlib.crc32(repr(self._checksums).encode()).to_bytes(4, "big").hex()
+
     def part(self, part: slice) -> Batch:
         """Consecutive samples; a part that does not follow the last one starts a new walk."""
         start, stop = part.start or 0, min(part.stop, self._samples)
@@ -129,14 +134,17 @@ def _batches(name: str, data: Any) -> Iterable[Any]:
                 f"{_ORDERED}"
             )
         return data
-    if isinstance(data, Dataset) and (isinstance(data, IterableDataset) or isinstance(data, Sized)):
-        return DataLoader(data, batch_size=_BATCH)
+    if isinstance(data, Dataset) and isinstance(data, IterableDataset | Sized):
+        return DataLoader(data, batch_size=_BATCH)  # type: ignore[arg-type]
+    if isinstance(data, tuple):
+        held = ", ".join(type(part).__name__ for part in data)
+        raise ValueError(f"split {name!r} is not a pair (x, y) of tensors, nor another tuple of tensors: it has {held}")
     if isinstance(data, Iterator):
         raise ValueError(
             f"split {name!r} is an iterator ({type(data).__name__}), which is exhausted after one walk; give an "
             "iterable that can be walked again, such as a list of batches or a DataLoader"
         )
-    if isinstance(data, Mapping) or isinstance(data, str) or not hasattr(data, "__iter__"):
+    if isinstance(data, Mapping | str) or not hasattr(data, "__iter__"):
         if hasattr(data, "__getitem__") and isinstance(data, Sized) and not isinstance(data, Mapping | str):
             return DataLoader(data, batch_size=_BATCH)  # type: ignore[arg-type]
         raise ValueError(

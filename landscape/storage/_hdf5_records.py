@@ -23,6 +23,7 @@ from valleyscope.landscape.storage.records import (
 )
 
 _QUANTITIES = ("loss", "error")
+_NATS = "nats"
 _LAYER_COUNTS = ("groups", "zero_groups", "parameters", "zero_parameters")
 
 
@@ -46,6 +47,7 @@ def read_json(group: h5py.Group, name: str) -> Any:
 def write_plane(parent: h5py.Group, plane: PlaneRecord) -> None:
     group = parent.create_group(plane.name)
     group.attrs.update({"kind": plane.kind, "note": plane.note, "unit": plane.unit})
+    _write_loss_unit(group, plane)
     group.attrs.create("defining", list(plane.defining), shape=(len(plane.defining),), dtype=h5py.string_dtype())
     group.attrs.create("splits", list(plane.splits), shape=(len(plane.splits),), dtype=h5py.string_dtype())
     group["x"], group["y"], group["done"] = plane.x, plane.y, plane.done.astype(np.uint8)
@@ -89,12 +91,14 @@ def read_plane(parent: h5py.Group, name: str) -> PlaneRecord:
         },
         note=_hdf5.text_attribute(group, "note"),
         unit=_hdf5.text_attribute(group, "unit") if _hdf5.has_attribute(group, "unit") else DISTANCE,
+        loss_unit=_read_loss_unit(group),
     )
 
 
 def write_path(parent: h5py.Group, path: PathRecord) -> None:
     group = parent.create_group(path.name)
     group.attrs.update({"kind": path.kind, "start": path.start, "end": path.end, "note": path.note})
+    _write_loss_unit(group, path)
     group.attrs.create("splits", list(path.splits), shape=(len(path.splits),), dtype=h5py.string_dtype())
     group["t"], group["arc"] = path.t, path.arc
     for split, values in path.splits.items():
@@ -105,7 +109,8 @@ def read_path(parent: h5py.Group, name: str) -> PathRecord:
     group = _hdf5.subgroup(parent, name)
     kind, start, end, note = (_hdf5.text_attribute(group, field) for field in ("kind", "start", "end", "note"))
     splits = {split: PathValues(*_read_values(group, split)) for split in _hdf5.texts_attribute(group, "splits")}
-    return PathRecord(name, kind, start, end, _hdf5.floats(group, "t"), _hdf5.floats(group, "arc"), splits, note)
+    t, arc = _hdf5.floats(group, "t"), _hdf5.floats(group, "arc")
+    return PathRecord(name, kind, start, end, t, arc, splits, note, _read_loss_unit(group))
 
 
 def write_minimum(parent: h5py.Group, trajectories: h5py.Group, minimum: MinimumRecord) -> None:
@@ -167,6 +172,15 @@ def _write_values(parent: h5py.Group, split: str, values: Grid | PathValues) -> 
 def _read_values(parent: h5py.Group, split: str) -> tuple[Any, Any]:
     group = _hdf5.subgroup(parent, split)
     return _hdf5.floats(group, "loss"), _hdf5.floats(group, "error")
+
+
+def _write_loss_unit(group: h5py.Group, record: PlaneRecord | PathRecord) -> None:
+    if record.loss_unit != _NATS:
+        group.attrs["loss_unit"] = record.loss_unit
+
+
+def _read_loss_unit(group: h5py.Group) -> str:
+    return _hdf5.text_attribute(group, "loss_unit") if _hdf5.has_attribute(group, "loss_unit") else _NATS
 
 
 def _read_layers(group: h5py.Group) -> list[LayerRecord]:

@@ -53,7 +53,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Landscape:
     """Minima, the curves and lines between them, surfaces on planes, and the verdict, with their provenance.
 
@@ -71,6 +71,17 @@ class Landscape:
     verdict: dict[str, Any] | None = None
     created: str = field(default_factory=_now)
     updated: str = ""
+
+    def __repr__(self) -> str:
+        kind = (self.verdict or {}).get("kind", "no verdict")
+        counts = {name: len(getattr(self, name)) for name in ("minima", "planes", "curves", "lines")}
+        return f"Landscape({self.name!r}, {kind}, {', '.join(f'{number} {name}' for name, number in counts.items())})"
+
+    def _repr_html_(self) -> str:
+        """The verdict and the picture, for notebooks."""
+        from valleyscope.landscape.result_figures import landscape_html  # plotly loads slowly
+
+        return landscape_html(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Check everything and replace ``path`` atomically; a ValueError names the first invalid member."""
