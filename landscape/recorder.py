@@ -14,6 +14,7 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torch import nn
 
+from valleyscope.landscape.drawing import result_figures
 from valleyscope.landscape.geometry.parameter_choice import Parameters, moving_parameters
 from valleyscope.landscape.geometry.planes import Plane
 from valleyscope.landscape.geometry.vectors import as_vector
@@ -112,9 +113,8 @@ class Trajectories:
 
     def figure(self, surface: Surface | None = None, split: str | None = None, **options: Any) -> Figure:
         """The runs, on the contour of a surface of this plane if one is given."""
-        from valleyscope.landscape.result_figures import trajectories_figure  # figures load slowly
-
-        return trajectories_figure(self, surface, split, self.axis_titles(), **options)
+        figure: Figure = result_figures().trajectories_figure(self, surface, split, self.axis_titles(), **options)
+        return figure
 
     def axis_titles(self) -> tuple[str, str]:
         first, second = self._shares()

@@ -13,6 +13,7 @@ from torch import nn
 
 from valleyscope.landscape.analysis.barriers import barrier
 from valleyscope.landscape.cancellation import CancelCheck
+from valleyscope.landscape.drawing import result_figures
 from valleyscope.landscape.evaluation.accumulators import Values
 from valleyscope.landscape.evaluation.evaluator import BatchNorm, Evaluator, Progress, evaluator_for
 from valleyscope.landscape.evaluation.objectives import ErrorRate, Loss
@@ -74,9 +75,8 @@ class Profile:
 
     def figure(self, **options: Any) -> Figure:
         """Loss and, where there is one, error along the path as a plotly figure; ``options`` are those of profile."""
-        from valleyscope.landscape.result_figures import profile_figure  # figures load slowly
-
-        return profile_figure(self, **options)
+        figure: Figure = result_figures().profile_figure(self, **options)
+        return figure
 
     def reversed(self) -> Profile:
         """The same path from its end to its start."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from valleyscope.landscape.cancellation import CancelCheck
+from valleyscope.landscape.drawing import result_figures
 from valleyscope.landscape.evaluation.accumulators import Values
 from valleyscope.landscape.evaluation.evaluator import BatchNorm, Evaluator, Progress, evaluator_for
 from valleyscope.landscape.evaluation.objectives import ErrorRate, Loss
@@ -46,9 +47,8 @@ class Surface:
 
     def figure(self, split: str | None = None, value: Literal["loss", "error"] = "loss", **options: Any) -> Figure:
         """A contour of one split as a plotly figure; ``options`` such as ``log`` and ``theme`` are those of contour."""
-        from valleyscope.landscape.result_figures import surface_figure  # figures load slowly
-
-        return surface_figure(self, split, value, **options)
+        figure: Figure = result_figures().surface_figure(self, split, value, **options)
+        return figure
 
     def __getitem__(self, split: str) -> Grid:
         if split not in self.splits:

@@ -32,8 +32,8 @@ def paper_figure(
 ) -> go.Figure:
     """Contours of train loss and test error with the white curve, and the loss and error along curve and lines.
 
-    A loss without errors is shown for two splits. Without a name the plane that shows the claim of the verdict is drawn. Needs a width of about 1100 pixels; on a
-    narrow page put ``contour`` twice and ``profile`` under each other.
+    A loss without errors is shown for two splits. Without a name the plane that shows the claim of the verdict is
+    drawn. Needs a width of about 1100 pixels; on a narrow page put ``contour`` twice and ``profile`` under each other.
     """
     if not landscape.planes:
         raise ValueError(f"landscape {landscape.name!r} has no plane to draw")

@@ -28,6 +28,7 @@ from typing import Any, Final
 
 import h5py
 
+from valleyscope.landscape.drawing import result_figures
 from valleyscope.landscape.storage import _hdf5, _hdf5_records
 from valleyscope.landscape.storage._checks import check_landscape
 from valleyscope.landscape.storage.atomic_write import write_atomically
@@ -79,9 +80,8 @@ class Landscape:
 
     def _repr_html_(self) -> str:
         """The verdict and the picture, for notebooks."""
-        from valleyscope.landscape.result_figures import landscape_html  # plotly loads slowly
-
-        return landscape_html(self)
+        html: str = result_figures().landscape_html(self)
+        return html
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Check everything and replace ``path`` atomically; a ValueError names the first invalid member."""

@@ -338,7 +338,7 @@ X, Y = noise(8, 4), noise(8, 2)
         ((X, Y), None, "targets have .* class numbers"),
         ((X, Y[:, 0]), None, "data type torch.float32; give class numbers .* loss='mse'"),
         ((X, numbers(2, 8) + 1), None, "labels of split 'train' run from 1 to 2"),
-        ({"x": X, "labels": numbers(2, 8) + 2}, None, "targets run from 2 to .* 2 classes"),
+        ({"x": X, "labels": numbers(2, 8) + 2}, None, "targets run from .* the network has 2 classes"),
         ((X, Y[:5]), "mse", "first dimension must count the same samples"),
         (iter([(X, Y)]), "mse", "is an iterator"),
         (DataLoader(TensorDataset(X, Y), shuffle=True), "mse", "the DataLoader shuffles.*shuffle=False"),
