@@ -12,6 +12,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from valleyscope import compare
+
 PAGE = (Path(__file__).parent.parent / "docs" / "own-networks.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"## ([^\n]+)\n.*?```python\n(.*?)```", PAGE, flags=re.DOTALL))
 WRITTEN = {
@@ -51,6 +53,17 @@ def test_the_use_runs_as_it_stands_on_the_page(use: str, tmp_path: Path, monkeyp
     exec(BLOCKS[use], {**names, "torch": torch, "copy": copy})
     assert [name for name in WRITTEN[use] if not (tmp_path / name).is_file()] == []
     assert len(BLOCKS[use].strip().splitlines()) <= 12
+
+
+def test_the_reading_example_of_the_format_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    x, model = torch.randn(20, 3), network()
+    compare(model, {"a": model, "b": network()}, (x, x[:, :1]), loss="mse", resolution=3, epochs=1).save("landscape.h5")
+    page = (Path(__file__).parent.parent / "docs" / "format.md").read_text(encoding="utf-8")
+    exec(re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)[0], {})
+    assert capsys.readouterr().out.strip().endswith("True")
 
 
 def test_the_page_has_the_five_uses() -> None:
