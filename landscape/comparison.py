@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib.metadata import version
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Unpack
@@ -153,8 +154,10 @@ def compare(
     if evaluator.objective.name != "cross_entropy":
         provenance["loss"] = evaluator.objective.name
     provenance["parameters"] = moved_text(model, parameters)
+    provenance["versions"] = {name: version(name) for name in ("torch", "valleyscope")}
+    provenance["fitting"] = {name: value for name, value in fitting.items() if isinstance(value, str | int | float)}
     landscape = Landscape(name, provenance=provenance)
-    landscape.minima = {key: _minimum(key, profiles, straights) for key in vectors}
+    landscape.minima = {key: _minimum(key, vector, profiles, straights) for key, vector in vectors.items()}
     landscape.curves = {label: _record(label, profiles[label], *ends[label]) for label in curves}
     landscape.lines = {label: _record(label, profiles[label], a, b) for label, (a, b) in straights.items()}
     landscape.planes = planes
@@ -224,7 +227,10 @@ def _record(name: str, profile: Profile, start: str, end: str) -> PathRecord:
     return PathRecord(name, profile.kind, start, end, profile.t, profile.arc, values, loss_unit=unit)
 
 
-def _minimum(name: str, profiles: Mapping[str, Profile], straights: Mapping[str, tuple[str, str]]) -> MinimumRecord:
-    """Loss and accuracy of a network, from the end of a line."""
+def _minimum(
+    name: str, vector: Tensor, profiles: Mapping[str, Profile], straights: Mapping[str, tuple[str, str]]
+) -> MinimumRecord:
+    """Loss and accuracy of a network, from the end of a line, and the share of its weights that are exactly zero."""
     label, end = next((key, 0 if pair[0] == name else -1) for key, pair in straights.items() if name in pair)
-    return MinimumRecord(name, "given", final=final_metrics(profiles[label].splits, end))
+    final = final_metrics(profiles[label].splits, end)
+    return MinimumRecord(name, "given", final={**final, "sparsity": float((vector == 0).double().mean())})

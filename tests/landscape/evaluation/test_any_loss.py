@@ -374,7 +374,14 @@ def test_a_regression_is_compared_in_its_own_unit_without_errors(tmp_path: Path)
     assert not {"nats", "error"} & set(verdict["sentence"].split())
     assert verdict["test_error_verdict"] is None
     assert found.provenance["parameters"] == f"all {flatten(a).numel()} weights"
-    assert (tmp_path / "valley.fit").exists()
+    assert found.provenance["fitting"] == {"epochs": 1}
+    assert found.minima["a"].final["sparsity"] == 0.0
+    saved = (tmp_path / "valley.fit").read_bytes()
+    continued = compare(
+        a, {"a": a, "b": b}, {"train": (x, y), "test": (x, y)}, loss="mse", resolution=5, epochs=1, state=tmp_path
+    )
+    assert (tmp_path / "valley.fit").read_bytes() == saved
+    assert continued.verdict == verdict
     found.save(tmp_path / "landscape.h5")
     again = type(found).open(tmp_path / "landscape.h5")
     assert again.planes["valley"].loss_unit == ""
