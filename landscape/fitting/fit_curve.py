@@ -197,7 +197,7 @@ class CurveFit:
         model: nn.Module,
         start: Weights,
         end: Weights,
-        source: Source,
+        data: Source | tuple[Tensor, Tensor],
         settings: FittingSettings,
         augment: Augmentation | None = None,
         objective: Objective = NAMED["cross_entropy"],
@@ -206,7 +206,7 @@ class CurveFit:
         self.settings = settings
         self.augment = augment
         self.objective = objective
-        self.source = source
+        self.source = source = TensorSource(data) if isinstance(data, tuple) else data
         self.flat = FlatNetwork(model, parameters)
         self.ends = Line(
             [as_vector(model, start, "start", parameters), as_vector(model, end, "end", parameters)],

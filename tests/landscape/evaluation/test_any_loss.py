@@ -335,7 +335,7 @@ X, Y = noise(8, 4), noise(8, 2)
         ((X, Y), nn.MSELoss(), "loss is the module MSELoss"),
         ((X, Y[:, :1]), "mse", "they must be equal"),
         ((X, Y), "bce", "loss 'bce': targets run from"),
-        ((X, Y), None, "targets have .* class numbers"),
+        ((X, Y), None, "labels of shape .* loss='mse'"),
         ((X, Y[:, 0]), None, "data type torch.float32; give class numbers .* loss='mse'"),
         ((X, numbers(2, 8) + 1), None, "labels of split 'train' run from 1 to 2"),
         ({"x": X, "labels": numbers(2, 8) + 2}, None, "targets run from .* the network has 2 classes"),
@@ -344,7 +344,7 @@ X, Y = noise(8, 4), noise(8, 2)
         (DataLoader(TensorDataset(X, Y), shuffle=True), "mse", "the DataLoader shuffles.*shuffle=False"),
         (Shuffled(), "mse", "gives other samples when it is walked again"),
         ([], "mse", "split 'train' has no samples"),
-        ("data", "mse", "split 'train' is a str"),
+        ("data", "mse", "split 'train' is not a pair .* but a str"),
         ({"a": X, "b": Y}, "mse", "none is the target"),
     ],
 )
