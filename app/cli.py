@@ -13,10 +13,12 @@ from rich.console import Console
 
 from valleyscope.app.commands.admin import add_admin_commands
 from valleyscope.app.commands.client import add_server
+from valleyscope.app.commands.compact import add_compact_command
 from valleyscope.app.commands.export import export_landscape
 from valleyscope.app.commands.remote import add_commands
 from valleyscope.app.commands.run import run_in_terminal
 from valleyscope.app.experiments.experiment_writer import DirectoryLocked
+from valleyscope.app.experiments.gallery import gallery_entries
 from valleyscope.app.experiments.recipes import describe_recipe, load_recipe, recipe_names
 from valleyscope.app.experiments.spec import BadSpec, read_spec
 from valleyscope.app.log_config import start_logging
@@ -84,12 +86,23 @@ def _parser() -> argparse.ArgumentParser:
     recipes = commands.add_parser("recipes", help="list the included specs")
     recipes.set_defaults(run=_recipes)
 
-    export = commands.add_parser("export", help="write a landscape as CSV, VTK, PNG and SVG")
-    export.add_argument("source", type=Path, metavar="DIR|ID", help="directory of a run, landscape.h5, or id")
+    gallery = commands.add_parser(
+        "gallery", help="list the included landscapes; `valley export gallery-demo` writes one"
+    )
+    gallery.set_defaults(run=_gallery)
+
+    export = commands.add_parser("export", help="write a landscape as CSV, VTK, PNG, SVG and PDF")
+    export.add_argument(
+        "source", type=Path, metavar="DIR|ID", help="directory of a run, landscape.h5, or id, also of the gallery"
+    )
     export.add_argument("--out", type=Path, metavar="DIR", help="output directory (default: DIR/export, or ID)")
-    export.add_argument("--formats", default="csv,vtk,png,svg", help="which of csv, vtk, png, svg (default: all)")
+    export.add_argument(
+        "--formats", default="csv,vtk,png,svg", help="which of csv, vtk, png, svg, pdf (default: all but pdf)"
+    )
     add_server(export)
     export.set_defaults(run=export_landscape)
+
+    add_compact_command(commands)
 
     imported = commands.add_parser("import", help="convert files of other tools into landscapes, here or on a server")
     imported.add_argument(
@@ -188,6 +201,12 @@ def _worker(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG0
 def _recipes(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
     for name in recipe_names():
         console.print(f"[bold]{name}[/bold]  {describe_recipe(name)}", highlight=False)
+    return 0
+
+
+def _gallery(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
+    for entry in gallery_entries():
+        console.print(f"[bold]{entry.id}[/bold]  {entry.verdict}. {entry.shows}", highlight=False)
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
@@ -81,6 +82,7 @@ class Settings(BaseSettings):
     workers: int | None = Field(None, ge=0, le=1024, description="local workers; by default one a GPU, else one a core")
     api_key: SecretStr | None = Field(None, description="key that clients send as X-API-Key")
     hosts: Names = Field((), description="names by which clients may call this server, besides its own address")
+    embed: Names = Field((), description="origins whose pages may show shared views in an iframe, as https://lab.org")
     allowed_models: Names = Field((), description="package.module:factory models that clients may use")
     allowed_datasets: Names = Field((), description="npz:PATH and package.module:factory data that clients may use")
 
@@ -157,6 +159,14 @@ class Settings(BaseSettings):
         if not text.isascii() or not text.isprintable() or text != text.strip():
             raise ValueError("must be printable ASCII without spaces around it: make one with `openssl rand -hex 24`")
         return key
+
+    @field_validator("embed")
+    @classmethod
+    def _check_embed(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in origins:
+            if not re.fullmatch(r"https?://(\*\.)?[\w.-]+(:\d{1,5})?", origin, re.ASCII):
+                raise ValueError(f"{origin!r} is not an origin: use https://lab.example.org, without a path")
+        return origins
 
     @field_validator("webhook")
     @classmethod

@@ -49,7 +49,7 @@ SPEC = {
     "samples": 400,
     "verdict": {"resamples": 100},
 }
-READY = {"list": "li.experiment:not(.skeleton)", "experiment": ".surfaces .plot[data-draws]"}
+READY = {"list": "tr.experiment", "experiment": ".surfaces .plot[data-draws]"}
 # Notes the page's own time at which an element that fits appears.
 CLOCK = """(wanted) => {
   const look = () => {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from itertools import combinations
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 from torch import Tensor, nn
 
+from valleyscope.landscape.analysis.pair_matrix import pair_matrix
 from valleyscope.landscape.analysis.path_estimates import with_path_estimates
 from valleyscope.landscape.analysis.profiles import Profile, along
 from valleyscope.landscape.analysis.sharpness import sharpness
@@ -58,6 +59,7 @@ def compare(
     memory_limit: int | None = None,
     evaluator: Evaluator | None = None,
     tolerance: float | None = None,
+    error_tolerance: float = 0.01,
     seed: int = 0,
     between: tuple[str, str] | None = None,
     control: str | None = None,
@@ -68,7 +70,7 @@ def compare(
     """Do two of these networks share one level valley? The first two are judged, and the third is the control.
 
     ``between`` and ``control`` name others. Every pair has its straight line: ``pair_matrix`` of the result has the
-    barrier and the rise of each.
+    barrier and the rise of each, ``pair_verdict`` judges any of them.
 
     ``minima`` are weights of ``model`` by name: state dicts, flat vectors, modules or paths. Of these the
     ``parameters`` move, by default those that require a gradient; all else must be equal, except BatchNorm statistics,
@@ -108,6 +110,13 @@ def compare(
     ends = {"valley": (first, second)} | ({} if control is None else {"contrast": (first, control)})
     straights = {line_name(a, b): (a, b) for a, b in combinations(vectors, 2)}
     folder = None if state is None else Path(state)
+    provenance: dict[str, Any] = {"fingerprint": None, "batch_norm": batch_norm, "seeds": {"curves": seed}}
+    if evaluator.objective.name != "cross_entropy":
+        provenance["loss"] = evaluator.objective.name
+    provenance["parameters"] = moved_text(model, parameters)
+    provenance["versions"] = {name: version(name) for name in ("torch", "valleyscope")}
+    provenance["fitting"] = {key: value for key, value in fitting.items() if isinstance(value, str | int | float)}
+    landscape = Landscape(name, provenance=provenance)
     chosen = [first, second] if control is None else [first, second, control]
     steps = [*(f"curve {label}" for label in ends), *(f"along {label}" for label in (*ends, *straights))]
     steps += [*(f"sharpness of {key}" for key in vectors), *(f"plane {number}" for number in range(1, len(chosen)))]
@@ -119,7 +128,7 @@ def compare(
                 vectors[end],
                 data["train"],
                 seed=seed,
-                loss=loss if evaluator.given_loss is None else evaluator.given_loss,
+                loss=evaluator.given_loss,
                 parameters=parameters,
                 memory_limit=memory_limit,
                 state_path=None if folder is None else _state_file(folder, label),
@@ -128,40 +137,42 @@ def compare(
             )
             for label, (start, end) in ends.items()
         }
-        paths = dict(curves) | {label: straight(vectors[a], vectors[b]) for label, (a, b) in straights.items()}
-        profiles = {
-            label: along(model, path, evaluator=evaluator, samples=True, progress=advance.share(f"along {label}"))
-            for label, path in paths.items()
-        }
+
+        def measured(label: str) -> Profile:
+            """A path with the losses of its samples; only its means are kept."""
+            a, b = ends[label] if label in curves else straights[label]
+            path = curves[label] if label in curves else straight(vectors[a], vectors[b])
+            share = advance.share(f"along {label}")
+            found = along(model, path, evaluator=evaluator, samples=True, progress=share)
+            (landscape.curves if label in curves else landscape.lines)[label] = _record(label, found, a, b)
+            return found
+
+        judging = [key for key, pair in straights.items() if set(pair) in ({first, second}, {first, control})]
+        kept = {label: measured(label) for label in (*curves, *judging)}
         sharpnesses = {
             key: sharpness(model, vector, seed=seed, evaluator=evaluator, progress=advance.share(f"sharpness of {key}"))
             for key, vector in vectors.items()
         }
-        planes = dict(_planes(model, vectors, chosen, curves, evaluator, resolution, advance))
-    judged = verdict(
-        _between(profiles, straights, first, second),
-        profiles["valley"],
-        None if control is None else _between(profiles, straights, first, control),
-        profiles.get("contrast"),
-        between=(first, second),
-        curve_name="valley",
-        control_name=control or "control",
-        tolerance=tolerance,
-        seed=seed,
-        sharpness=sharpnesses,
-    )
-    provenance: dict[str, Any] = {"fingerprint": None, "batch_norm": batch_norm, "seeds": {"curves": seed}}
-    if evaluator.objective.name != "cross_entropy":
-        provenance["loss"] = evaluator.objective.name
-    provenance["parameters"] = moved_text(model, parameters)
-    provenance["versions"] = {name: version(name) for name in ("torch", "valleyscope")}
-    provenance["fitting"] = {name: value for name, value in fitting.items() if isinstance(value, str | int | float)}
-    landscape = Landscape(name, provenance=provenance)
-    landscape.minima = {key: _minimum(key, vector, profiles, straights) for key, vector in vectors.items()}
-    landscape.curves = {label: _record(label, profiles[label], *ends[label]) for label in curves}
-    landscape.lines = {label: _record(label, profiles[label], a, b) for label, (a, b) in straights.items()}
-    landscape.planes = planes
-    landscape.verdict = with_path_estimates(judged.to_json(), profiles, profiles.__getitem__, seed=seed)
+        judged = verdict(
+            _between(kept, straights, first, second),
+            kept["valley"],
+            None if control is None else _between(kept, straights, first, control),
+            kept.get("contrast"),
+            between=(first, second),
+            curve_name="valley",
+            control_name=control or "control",
+            tolerance=tolerance,
+            error_tolerance=error_tolerance,
+            seed=seed,
+            sharpness=sharpnesses,
+        )
+        landscape.verdict = with_path_estimates(
+            judged.to_json(), [*curves, *straights], lambda label: kept.get(label) or measured(label), seed=seed
+        )
+        landscape.planes = dict(_planes(model, vectors, chosen, curves, evaluator, resolution, advance))
+    landscape.lines = {label: landscape.lines[label] for label in straights}
+    landscape.minima = {key: _minimum(key, vector, landscape.lines.values()) for key, vector in vectors.items()}
+    landscape.matrix = pair_matrix(landscape).to_record()
     return landscape
 
 
@@ -227,10 +238,8 @@ def _record(name: str, profile: Profile, start: str, end: str) -> PathRecord:
     return PathRecord(name, profile.kind, start, end, profile.t, profile.arc, values, loss_unit=unit)
 
 
-def _minimum(
-    name: str, vector: Tensor, profiles: Mapping[str, Profile], straights: Mapping[str, tuple[str, str]]
-) -> MinimumRecord:
+def _minimum(name: str, vector: Tensor, lines: Iterable[PathRecord]) -> MinimumRecord:
     """Loss and accuracy of a network, from the end of a line, and the share of its weights that are exactly zero."""
-    label, end = next((key, 0 if pair[0] == name else -1) for key, pair in straights.items() if name in pair)
-    final = final_metrics(profiles[label].splits, end)
+    line, end = next((line, 0 if line.start == name else -1) for line in lines if name in (line.start, line.end))
+    final = final_metrics(line.splits, end)
     return MinimumRecord(name, "given", final={**final, "sparsity": float((vector == 0).double().mean())})

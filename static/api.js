@@ -6,6 +6,9 @@ import { followEvents } from './event-stream.js';
 
 const KEY = 'valley-key';
 
+/** The token of a read-only link, while its view is open: requests then send it instead of the key. */
+export const shareAccess = { token: null };
+
 /** An error response. `fields` has its messages by path, such as 'minima.altsdp.mu'. */
 class ApiError extends Error {
   constructor(status, problem) {
@@ -41,7 +44,8 @@ function askOnce(wrong) {
  */
 export async function send(method, path, { body, headers = {}, signal, type = 'application/json', accept, read } = {}) {
   for (;;) {
-    const key = storedKey();
+    const { token } = shareAccess;
+    const key = token === null ? storedKey() : null;
     let response;
     let found;
     try {
@@ -54,6 +58,7 @@ export async function send(method, path, { body, headers = {}, signal, type = 'a
           ...(body === undefined ? {} : { 'Content-Type': type }),
           ...(accept ? { Accept: accept } : {}),
           ...(key ? { 'X-API-Key': key } : {}),
+          ...(token === null ? {} : { 'X-Share-Token': token }),
           ...headers,
         },
       });
@@ -68,7 +73,7 @@ export async function send(method, path, { body, headers = {}, signal, type = 'a
       continue;
     }
     connection.setOnline();
-    if (response.status === 401) {
+    if (response.status === 401 && token === null) {
       await askOnce(Boolean(key) && key === storedKey());
       continue;
     }
@@ -99,6 +104,7 @@ export const api = {
   connection,
   get: (path, options) => send('GET', path, { read: text, ...options }).then(JSON.parse),
   post: (path, body, options) => send('POST', path, { body: body === undefined ? undefined : JSON.stringify(body), ...options }).then(json),
+  patch: (path, body) => send('PATCH', path, { body: JSON.stringify(body) }).then(json),
   del: (path, options) => send('DELETE', path, options).then(json),
   /** Sends a file as it is. */
   upload: (path, file, options) => send('POST', path, { body: file, type: 'application/octet-stream', ...options }).then(json),

@@ -1,6 +1,6 @@
 /** Numbers and times as text. */
 
-const DASH = '–';
+export const DASH = '–';
 
 const two = (number) => String(Math.floor(number)).padStart(2, '0');
 const missing = (value) => value === null || value === undefined || Number.isNaN(Number(value));

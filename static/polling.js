@@ -1,9 +1,12 @@
+const HIDDEN_INTERVAL = 10_000;
+
 /**
- * Calls a function repeatedly while the page is visible, never twice at once.
+ * Calls a function repeatedly while the page is visible, or `whileHidden` says so, never twice at once.
  * @param {() => Promise<number>} load returns the milliseconds to wait before the next call
+ * @param {{whileHidden?: () => boolean}} [options]
  * @returns {{now: () => Promise<void>, stop: () => void}} now: load as soon as possible, after any load in progress
  */
-export function poll(load) {
+export function poll(load, { whileHidden = () => false } = {}) {
   let timer = 0;
   let running = null;
   let next = null;
@@ -12,7 +15,9 @@ export function poll(load) {
   async function once() {
     clearTimeout(timer);
     const pause = await load();
-    if (!stopped && !document.hidden) timer = setTimeout(now, pause);
+    if (stopped) return;
+    if (!document.hidden) timer = setTimeout(now, pause);
+    else if (whileHidden()) timer = setTimeout(now, Math.max(pause, HIDDEN_INTERVAL));
   }
 
   /** A load in progress may hold old data, so a second one follows it. */

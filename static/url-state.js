@@ -20,7 +20,12 @@ export class UrlState {
     this.#change(patch, 'pushState');
   }
 
-  #change(patch, method) {
+  /** Changes fields without a history entry and without a redraw: the view already shows them. */
+  note(patch) {
+    this.#change(patch, 'replaceState', () => {});
+  }
+
+  #change(patch, method, done = this.changed) {
     const query = new URLSearchParams(location.search);
     for (const [name, value] of Object.entries(patch)) {
       if (value === null || value === undefined || value === '') query.delete(name);
@@ -30,6 +35,6 @@ export class UrlState {
     const address = location.pathname + (text ? `?${text}` : '');
     if (address === location.pathname + location.search) return;
     history[method](history.state, '', address);
-    this.changed();
+    done();
   }
 }

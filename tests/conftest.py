@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
+os.environ.setdefault("VALLEY_ONNX", "off")  # each new process would load the exporter for seconds; one test does
 
 # A shell that runs a command in the background has it ignore Ctrl-C, and all that it starts inherits that; some tests
 # interrupt processes to see what they do.

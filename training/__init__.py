@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from valleyscope.training.altsdp import AltSDP as AltSDP
     from valleyscope.training.checkpoints import load_checkpoint as load_checkpoint
     from valleyscope.training.checkpoints import save_checkpoint as save_checkpoint
+    from valleyscope.training.compaction import Compact as Compact
+    from valleyscope.training.compaction import NotCompactable as NotCompactable
+    from valleyscope.training.compaction import compact as compact
+    from valleyscope.training.compaction import export_onnx as export_onnx
+    from valleyscope.training.compaction import export_program as export_program
+    from valleyscope.training.compaction import load_compact as load_compact
+    from valleyscope.training.compaction import save_compact as save_compact
     from valleyscope.training.datasets import Dataset as Dataset
     from valleyscope.training.datasets import load_dataset as load_dataset
     from valleyscope.training.loop import Cancelled as Cancelled
@@ -29,17 +36,24 @@ if TYPE_CHECKING:
 _MODULES = {
     "AltSDP": "altsdp",
     "Cancelled": "loop",
+    "Compact": "compaction",
     "Dataset": "datasets",
     "Diverged": "loop",
+    "NotCompactable": "compaction",
     "Trained": "loop",
     "Training": "settings",
     "accumulated_threshold": "thresholds",
     "build_model": "models",
     "c_for_target": "thresholds",
+    "compact": "compaction",
+    "export_onnx": "compaction",
+    "export_program": "compaction",
     "load_checkpoint": "checkpoints",
+    "load_compact": "compaction",
     "load_dataset": "datasets",
     "partition": "parameter_groups",
     "save_checkpoint": "checkpoints",
+    "save_compact": "compaction",
     "sdp_step": "sdp",
     "sparsity": "zero_groups",
     "train": "loop",

@@ -35,10 +35,17 @@ class Rule(NamedTuple):
 
 
 class Layer:
-    """Tensors that share rows and are thresholded together; `dims` are inside a group, None without threshold."""
+    """Tensors that share rows and are thresholded together; `dims` are inside a group, None without threshold.
 
-    def __init__(self, members: list[Tensor], structure: str | None, rule: Rule, state: Any) -> None:
+    `offsets` are the groups of their first rows, all 0 except for tied filters.
+    """
+
+    def __init__(
+        self, members: list[Tensor], structure: str | None, rule: Rule, state: Any, offsets: Sequence[int] | None = None
+    ) -> None:
         self.members = members
+        self.offsets = offsets or [0] * len(members)
+        self.tied = any(self.offsets) or sum(member.dim() > 1 for member in members) > 1
         self.weights = [member.detach() for member in members]
         lead = self.weights[0]
         self.dims = None if structure is None else group_dims(lead, structure)
@@ -189,7 +196,7 @@ class Shrinkage:
         self.weights: list[Tensor] = []
         self.targets: list[Tensor] = []
         self.scales_of_targets: list[Tensor] = []
-        self.layers: list[tuple[Tensor, list[Tensor], tuple[int, ...], Tensor, Tensor]] = []
+        self.layers: list[tuple[Tensor, list[tuple[Tensor, Tensor]], tuple[int, ...], Tensor, Tensor]] = []
         count = 0
         for layer in layers:
             if layer.dims is None:
@@ -201,8 +208,16 @@ class Shrinkage:
             count = here.stop
             self.weights += weights
             self.targets += targets
-            self.scales_of_targets += [scales] * len(targets)
-            self.layers.append((targets[0], targets[1:], layer.dims, norms, scales))
+            if layer.tied:
+                places = [slice(first, first + len(x)) for first, x in zip(layer.offsets, targets, strict=True)]
+                views = [
+                    (_rows_like(norms[at], x), _rows_like(scales[at], x)) for at, x in zip(places, targets, strict=True)
+                ]
+            else:
+                views = [(norms, scales)] * len(targets)
+            self.scales_of_targets += [scale for _, scale in views]
+            companions = [(target, norm) for target, (norm, _) in zip(targets[1:], views[1:], strict=True)]
+            self.layers.append((targets[0], companions, layer.dims, norms, scales))
         self.norms, self.scales = (memory[:count] for memory in scratch)
         self.one = torch.ones((), dtype=self.norms.dtype, device=self.norms.device)
 
@@ -221,10 +236,12 @@ class Shrinkage:
                 torch._foreach_copy_(self.weights, self.targets)
             return
         for _, companions, _, norms, scales in self.layers:
-            for companion in companions:
-                torch.hypot(norms, companion, out=norms)
+            for companion, own in companions:
+                if companion.shape != own.shape:  # a tied filter
+                    companion = torch.linalg.vector_norm(companion, dim=tuple(range(1, companion.dim())), keepdim=True)
+                torch.hypot(own, companion, out=own)
             if rule.floor:
-                scales.copy_(_floored(norms, rule))
+                scales.copy_(floored(norms, rule.threshold, rule.floor))
         if not rule.floor:
             torch.addcdiv(self.one, self.one, self.norms, value=-rule.threshold, out=self.scales).clamp_min_(0)
         if rule.dual:
@@ -239,7 +256,7 @@ def plan(groups: Sequence[dict[str, Any]], rules: Sequence[Rule], state: Any) ->
     gathered: list[tuple[int, list[Layer]]] = []
     for index, (group, rule) in enumerate(zip(groups, rules, strict=True)):
         for members, structure in _layers(group):
-            layer = Layer(members, structure, rule, state)
+            layer = Layer(members, structure, rule, state, group.get("offsets"))
             if not gathered or group["foreach"] is False or not _fits_block(layer, rule, gathered[-1], rules):
                 gathered.append((index, []))
             gathered[-1][1].append(layer)
@@ -248,7 +265,8 @@ def plan(groups: Sequence[dict[str, Any]], rules: Sequence[Rule], state: Any) ->
     blocks = []
     for index, layers in gathered:
         size, rows = sum(layer.size for layer in layers), max(layer.rows for layer in layers)
-        slab_rows = rows if size <= SLAB_SIZE else max(1, SLAB_SIZE * rows // size)
+        tied = any(layer.tied for layer in layers)  # their rows do not line up
+        slab_rows = rows if size <= SLAB_SIZE or tied else max(1, SLAB_SIZE * rows // size)
         # The floor needs all groups of a layer at once.
         shrunk_rows = rows if rules[index].floor else SLABS_SCALED_AT_ONCE * slab_rows
         needed = sum(min(shrunk_rows, layer.rows) * layer.groups_per_row for layer in layers)
@@ -298,15 +316,15 @@ def _state_like(state: dict[str, Tensor], name: str, member: Tensor, initial: Te
     return state[name]
 
 
-def _floored(norms: Tensor, rule: Rule) -> Tensor:
+def floored(norms: Tensor, threshold: float, floor: float) -> Tensor:
     """Scales of a layer that keeps at least the share `floor` of its groups.
 
     With k groups to keep, the threshold is at most the largest norm below the k-th largest one, so those k survive it.
     """
-    keep = math.ceil(rule.floor * norms.numel())
+    keep = math.ceil(floor * norms.numel())
     least = torch.topk(norms.flatten(), keep).values[-1]
-    threshold = torch.where(norms < least, norms, 0).amax().clamp_max(rule.threshold)
-    return (norms - threshold).clamp_min_(0).div_(norms.clamp_min(torch.finfo(norms.dtype).tiny))
+    lowered = torch.where(norms < least, norms, 0).amax().clamp_max(threshold)
+    return (norms - lowered).clamp_min_(0).div_(norms.clamp_min(torch.finfo(norms.dtype).tiny))
 
 
 def _row_slices(tensors: Sequence[Tensor], cut: slice | None) -> list[Tensor]:
@@ -315,7 +333,12 @@ def _row_slices(tensors: Sequence[Tensor], cut: slice | None) -> list[Tensor]:
 
 def _with_broadcast_companions(tensors: list[Tensor]) -> list[Tensor]:
     ones = (1,) * (tensors[0].dim() - 1)
-    return tensors[:1] + [tensor.view(-1, *ones) for tensor in tensors[1:]]
+    return tensors[:1] + [tensor.view(-1, *ones) if tensor.dim() == 1 else tensor for tensor in tensors[1:]]
+
+
+def _rows_like(column: Tensor, tensor: Tensor) -> Tensor:
+    """One value for each row, in a shape that broadcasts over a tensor."""
+    return column.view(-1, *(1,) * (tensor.dim() - 1))
 
 
 def _memory_order(tensor: Tensor) -> tuple[int, ...] | None:

@@ -95,7 +95,7 @@ class AltSDP(Optimizer):
             with torch.enable_grad():
                 loss = closure()
         self._freeze_zero_groups()
-        rules = [_advance(group) for group in self.param_groups]
+        rules = [self._advance(group) for group in self.param_groups]
         layout = (
             [rule.layout for rule in rules],
             [before == rule for before, rule in pairwise(rules)],
@@ -124,8 +124,15 @@ class AltSDP(Optimizer):
         if wanted is None or self.param_groups[0]["ended"]:
             return
         zero = ZeroGroups(self.param_groups)
-        if zero.share < wanted:
-            return
+        if zero.share >= wanted:
+            self._end_threshold(zero)
+
+    def end_threshold(self) -> None:
+        """End the threshold now: groups that are zero stay zero, the others go on by SGD."""
+        if not self.param_groups[0]["ended"]:
+            self._end_threshold(ZeroGroups(self.param_groups))
+
+    def _end_threshold(self, zero: ZeroGroups) -> None:
         for group in self.param_groups:
             group["ended"] = group["step"]
         for state in self.state.values():
@@ -133,19 +140,22 @@ class AltSDP(Optimizer):
         zero.clear([self.state[parameter].get("momentum_buffer") for parameter in zero.parameters])
         self._frozen, self._layout = zero, ()
 
+    def _advance(self, group: dict[str, Any]) -> Rule:
+        """Count the step, accumulate the threshold, and return the rule: with g in `prox`, else with the sum so far."""
+        group["step"] += 1
+        lr, momentum = float(group["lr"]), group["momentum"]
+        if group["ended"]:
+            return Rule(lr, momentum, group["weight_decay"], threshold=0.0, floor=0.0, dual=False)
+        dual = group["mode"] != "prox"
+        increment = self._increment(group, effective_rate(lr, momentum))
+        group["threshold"] += increment
+        now = group["threshold"] if dual else increment
+        return Rule(lr, momentum, group["weight_decay"], now, group["floor"], dual)
 
-def _advance(group: dict[str, Any]) -> Rule:
-    """Count the step, accumulate the threshold, and return the rule: with g in `prox`, else with the sum so far."""
-    group["step"] += 1
-    lr, momentum = float(group["lr"]), group["momentum"]
-    if group["ended"]:
-        return Rule(lr, momentum, group["weight_decay"], threshold=0.0, floor=0.0, dual=False)
-    dual = group["mode"] != "prox"
-    grow = dual_increment if group["mode"] == "dual" else threshold
-    increment = grow(group["step"], effective_rate(lr, momentum), group["c"], group["mu"])
-    group["threshold"] += increment
-    now = group["threshold"] if dual else increment
-    return Rule(lr, momentum, group["weight_decay"], now, group["floor"], dual)
+    def _increment(self, group: dict[str, Any], rate: float) -> float:
+        """What the step adds to the threshold at the effective rate γ."""
+        grow = dual_increment if group["mode"] == "dual" else threshold
+        return grow(group["step"], rate, group["c"], group["mu"])
 
 
 def _check(group: dict[str, Any]) -> None:

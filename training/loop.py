@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,23 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from torch.optim import SGD, Optimizer
+from torch.optim import Optimizer
 
-from valleyscope.training.altsdp import AltSDP
 from valleyscope.training.augmentation import crop_and_flip
 from valleyscope.training.checkpoints import save_checkpoint
 from valleyscope.training.datasets import Dataset
 from valleyscope.training.epochs import Epoch, measure
-from valleyscope.training.parameter_groups import ParameterGroup, partition
+from valleyscope.training.methods.builder import build_method
+from valleyscope.training.methods.checks import check_method
+from valleyscope.training.methods.cut import cut
+from valleyscope.training.methods.method import RunContext
+from valleyscope.training.methods.record import described_pruning
+from valleyscope.training.parameter_groups import partition
 from valleyscope.training.preflight import check_run
 from valleyscope.training.pruning_forecast import Forecast, forecast
 from valleyscope.training.settings import Training, steps_an_epoch
 from valleyscope.training.state import State, identity, load_state, save_state
-from valleyscope.training.thresholds import grown
+from valleyscope.training.zero_groups import ZeroGroups
 
 log = logging.getLogger(__name__)
 
@@ -54,17 +58,21 @@ class Progress:
 
     @property
     def share(self) -> float:
-        return (self.epoch + self.step / self.steps) / self.epochs
+        return (self.epoch + self.step / self.steps) / self.epochs if self.epochs else 1.0
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained network with the metrics of every epoch."""
+    """A trained network with the metrics of every epoch.
+
+    `pruning` says what the pruning method did: when its threshold ended, what the cut cost, the multiply-adds left.
+    """
 
     model: nn.Module
     settings: Training
     epochs: tuple[Epoch, ...]
     forecast: Forecast | None
+    pruning: dict[str, Any] = field(default_factory=dict)
 
     @property
     def final(self) -> Epoch:
@@ -83,9 +91,10 @@ def train(
     cancelled: Callable[[], bool] | None = None,
     **fields: Any,
 ) -> Trained:
-    """Train a network in place by SGD or AltSDP.
+    """Train a network in place by SGD, AltSDP or another pruning method.
 
-    Settings come as a `Training` or as its fields: `train(model, data, optimizer="altsdp", target=1.6)`. With a
+    Settings come as a `Training` or as its fields: `train(model, data, optimizer="altsdp", target=1.6)`,
+    or `train(model, data, method="one-shot", of="sgd", sparsity=0.6)` for a network that is trained already. With a
     `directory` the state is saved there every `save_every` seconds and after each epoch, and a killed run resumes from
     there; on the CPU its weights are bit-equal to those of an uninterrupted run.
     """
@@ -127,9 +136,14 @@ class _Run:
                 x_test=data.x_test.contiguous(memory_format=torch.channels_last),
             )
         self.data = data
-        self.groups = partition(model, settings.structure, settings.bias, settings.skip_output)
+        self.groups = partition(model, settings.structure, settings.bias, settings.skip_output, settings.tie_residual)
         self.forecast = forecast(self.groups, settings, self.steps)
-        self.optimizer = _optimizer(self.groups, settings, self.forecast)
+        self.context = RunContext(model, self.groups, data, settings, self.steps)
+        check_method(self.context)
+        self.method = build_method(self.context)
+        self.optimizer: Optimizer = self.method.optimizer()
+        self.frozen: ZeroGroups | None = None
+        self.is_cut = False
         self.identity = identity(model, data, settings)
         self.epoch = 0
         self.step = 0
@@ -141,8 +155,13 @@ class _Run:
         state = None if self.directory is None else load_state(self.directory, self.identity)
         if state is None:
             torch.manual_seed(_seed(self.settings.order, 0, stream=2))
+            self.method.start()
             return
         self.model.load_state_dict(state.model)
+        self.method.load_state_dict(state.method)
+        self.is_cut = state.method.get("is_cut", False)
+        if self.is_cut:
+            self._prepare_retraining()
         self.optimizer.load_state_dict(state.optimizer)
         torch.set_rng_state(state.random)
         self.epoch, self.step = state.epoch, state.step
@@ -152,13 +171,51 @@ class _Run:
         if self.forecast is not None:
             log.log(logging.INFO if self.forecast.prunes else logging.WARNING, "%s", self.forecast)
         self.report(self._progress(math.nan, forecast=self.forecast))
-        while self.epoch < self.settings.epochs:
+        while self.epoch < self.settings.main_epochs:
             self._run_epoch()
-        return Trained(self.model, self.settings, tuple(self.epochs), self.forecast)
+        if not self.is_cut:
+            self._cut()
+        while self.epoch < self.settings.total_epochs:
+            self._run_epoch()
+        return Trained(self.model, self.settings, tuple(self.epochs), self.forecast, self._pruning())
+
+    def _cut(self) -> None:
+        """Let the method cut at the end of its training; the measurements after it replace those of the last epoch."""
+        found = cut(self.context, self.method, self.epoch)
+        self.is_cut = True
+        if found is None:
+            if self.settings.retrain is None:
+                return
+        else:
+            self.method.facts["cut"] = found
+            rate = self.optimizer.param_groups[0]["lr"]
+            self.epochs[-1:] = [self._measure(rate, self.epoch)]
+        self._prepare_retraining()
+        self._save_snapshot()
+        self._save()
+        self.report(self._progress(self.epochs[-1].train_loss, record=self.epochs[-1]))
+
+    def _prepare_retraining(self) -> None:
+        """From here on SGD; groups that are zero stay so."""
+        retrain = self.settings.retrain
+        self.frozen = ZeroGroups(self.groups)
+        self.optimizer = self.context.sgd(self.settings.lr if retrain is None else retrain.lr)
+
+    def _pruning(self) -> dict[str, Any]:
+        """What the method did; empty for SGD."""
+        if self.settings.method_name is None:
+            return {}
+        return described_pruning(self.context, self.method.facts, self.epochs[-1])
+
+    def _learning_rate(self) -> float:
+        if self.is_cut:
+            assert self.settings.retrain is not None
+            return self.settings.retrain.lr
+        return self.settings.lr * self.settings.schedule.factor(self.epoch, self.settings.epochs)
 
     def _run_epoch(self) -> None:
         """Train the rest of the current epoch."""
-        learning_rate = self.settings.lr * self.settings.schedule.factor(self.epoch, self.settings.epochs)
+        learning_rate = self._learning_rate()
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         order = permutation(len(self.data.x_train), self.settings.order, self.epoch).to(self.data.x_train.device)
@@ -186,7 +243,13 @@ class _Run:
         if not math.isfinite(value):
             self._raise_diverged(f"the loss of step {self.step + 1} is {value}")
         loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
+        if self.frozen is None:
+            self.method.before_step()
+            self.optimizer.step()
+            self.method.after_step(self.epoch * self.steps + self.step + 1)
+        else:
+            self.frozen.clear([parameter.grad for parameter in self.frozen.parameters])
+            self.optimizer.step()
         self.step += 1
         return value
 
@@ -200,25 +263,27 @@ class _Run:
 
     def _end_epoch(self, learning_rate: float) -> None:
         """Measure and save the completed epoch."""
-        record = measure(
-            self.model,
-            self.groups,
-            self.data.splits,
-            epoch=self.epoch + 1,
-            learning_rate=learning_rate,
-            threshold=max((group.get("threshold", 0.0) for group in self.optimizer.param_groups), default=0.0),
-            seconds=self._elapsed(),
-        )
+        if self.frozen is None:
+            self.method.after_epoch(self.epoch + 1)
+        record = self._measure(learning_rate, self.epoch + 1)
         if not math.isfinite(record.train_loss):
             self._raise_diverged(f"the training loss after the epoch is {record.train_loss}")
         self.epochs.append(record)
         self.epoch, self.step = self.epoch + 1, 0
-        if self.settings.sparsity is not None:
-            for group in self.optimizer.param_groups:
-                group["c"] = grown(group["c"], self.epoch, self.settings.epochs)
         self._save_snapshot()
         self._save()
         self.report(self._progress(record.train_loss, learning_rate, record=record))
+
+    def _measure(self, learning_rate: float, epoch: int) -> Epoch:
+        return measure(
+            self.model,
+            self.groups,
+            self.data.splits,
+            epoch=epoch,
+            learning_rate=learning_rate,
+            threshold=max((group.get("threshold", 0.0) for group in self.optimizer.param_groups), default=0.0),
+            seconds=self._elapsed(),
+        )
 
     def _save_snapshot(self) -> None:
         if self.directory is not None and self.settings.keeps_snapshot_of(self.epoch):
@@ -233,7 +298,7 @@ class _Run:
             kept = f" The last good weights, from epoch {state.epoch} on, are in {path.name}."
         raise Diverged(
             f"training diverged in epoch {self.epoch + 1}: {what} "
-            f"(optimizer {self.settings.optimizer}, lr {self.optimizer.param_groups[0]['lr']:g}). "
+            f"({self.settings.method_name or self.settings.optimizer}, lr {self.optimizer.param_groups[0]['lr']:g}). "
             f"Lower lr, or raise batch_size.{kept}"
         )
 
@@ -255,29 +320,13 @@ class _Run:
             random=torch.get_rng_state(),
             epochs=tuple(self.epochs),
             seconds=self._elapsed(),
+            method=self.method.state_dict() | {"is_cut": self.is_cut},
         )
         save_state(self.directory, self.identity, state)
 
     def _progress(self, loss: float, learning_rate: float | None = None, **more: Any) -> Progress:
         rate = self.settings.lr if learning_rate is None else learning_rate
-        return Progress(self.epoch, self.settings.epochs, self.step, self.steps, loss, rate, **more)
-
-
-def _optimizer(groups: list[ParameterGroup], settings: Training, forecast: Forecast | None) -> Optimizer:
-    if settings.optimizer == "sgd":
-        everything = [parameter for group in groups for parameter in group["params"]]
-        return SGD(everything, lr=settings.lr, momentum=settings.momentum, weight_decay=settings.weight_decay)
-    return AltSDP(
-        groups,
-        lr=settings.lr,
-        c=0.0 if forecast is None else forecast.c,
-        mu=settings.mu,
-        mode=settings.mode,
-        momentum=settings.momentum,
-        weight_decay=settings.weight_decay,
-        floor=settings.floor,
-        sparsity=settings.sparsity,
-    )
+        return Progress(self.epoch, self.settings.total_epochs, self.step, self.steps, loss, rate, **more)
 
 
 def _use_channels_last(model: nn.Module, x: Tensor) -> bool:

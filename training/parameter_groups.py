@@ -13,6 +13,7 @@ from typing import Any, get_args
 import torch
 from torch import Tensor, fx, nn
 
+from valleyscope.training.residual_channels import residual_offsets
 from valleyscope.training.settings import Structure
 
 ParameterGroup = dict[str, Any]
@@ -23,7 +24,11 @@ _TRANSPARENT = (nn.Dropout, nn.Dropout2d, nn.Identity)
 
 
 def partition(
-    model: nn.Module, structure: Structure = "filter", bias: bool = True, skip_output: bool = True
+    model: nn.Module,
+    structure: Structure = "filter",
+    bias: bool = True,
+    skip_output: bool = True,
+    tie_residual: bool = False,
 ) -> list[ParameterGroup]:
     """Split the parameters of a network into prunable layers and the rest.
 
@@ -36,12 +41,18 @@ def partition(
     Biases and BatchNorm parameters are never thresholded alone: without weights in their group they are in the rest,
     like the output layer (`skip_output`).
 
+    With `tie_residual`, filters whose outputs are added to each other (in residual blocks) are one group: `compact` can
+    then remove the channel from the whole stage. Such a layer has several weights; row r of each tensor is in group
+    r + its entry of `offsets` (not 0 where a shortcut pads with channels of zeros).
+
     >>> [group["name"] for group in partition(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2)))]
     ['0', 'rest']
     """
     if structure not in get_args(Structure):
         raise ValueError(f"structure={structure!r} is unknown: use one of {', '.join(get_args(Structure))}")
     layers, norms, output = _find_layers(model)
+    if tie_residual and structure != "filter":
+        raise ValueError(f"tie_residual=True ties filters: use structure='filter', not {structure!r}")
     groups: list[ParameterGroup] = []
     assigned: set[Tensor] = set()
     for name, layer in layers.items():
@@ -54,6 +65,8 @@ def partition(
             members += [p for p in companions if isinstance(p, Tensor) and p not in assigned]
         assigned.update(members)
         groups.append({"params": members, "name": name, "structure": level})
+    if tie_residual:
+        groups = _tied(model, groups)
     rest = [parameter for parameter in model.parameters() if parameter not in assigned]
     if rest:
         groups.append({"params": rest, "name": "rest", "structure": None})
@@ -69,11 +82,44 @@ def group_dims(weight: Tensor, structure: str) -> tuple[int, ...]:
 def group_norms(group: Mapping[str, Any]) -> Tensor:
     """L2 norms of all groups of one layer of a partition, in one flat tensor."""
     weight, *companions = (parameter.detach() for parameter in group["params"])
-    dims = group_dims(weight, group["structure"])
-    norms: Tensor = torch.linalg.vector_norm(weight, dim=dims) if dims else weight.abs()
-    for companion in companions:
-        norms = torch.hypot(norms, companion)
+    norms = _norms(weight, group["structure"])
+    for companion, rows in zip(companions, companion_rows(group), strict=True):
+        norms[rows] = torch.hypot(norms[rows], _norms(companion, group["structure"]))
     return norms.flatten()
+
+
+def companion_rows(group: Mapping[str, Any]) -> list[slice]:
+    """The groups, by row, that each parameter after the first belongs to: all, except in tied layers."""
+    offsets = group.get("offsets") or [0] * len(group["params"])
+    return [
+        slice(offset, offset + len(parameter))
+        for offset, parameter in zip(offsets[1:], group["params"][1:], strict=True)
+    ]
+
+
+def _norms(parameter: Tensor, structure: str) -> Tensor:
+    dims = group_dims(parameter, structure)
+    norms: Tensor = torch.linalg.vector_norm(parameter, dim=dims) if dims else parameter.abs()
+    return norms
+
+
+def _tied(model: nn.Module, groups: list[ParameterGroup]) -> list[ParameterGroup]:
+    """Join the layers whose outputs are added to each other."""
+    by_name = {group["name"]: group for group in groups}
+    widths = {name: len(group["params"][0]) for name, group in by_name.items()}
+    joined: dict[str, ParameterGroup] = {}
+    tied: set[str] = set()
+    for offsets in residual_offsets(model, widths):
+        lead = next(name for name in offsets if widths[name] == max(map(widths.__getitem__, offsets)))
+        members = sorted(offsets, key=lambda name: name != lead)
+        joined[min(offsets, key=list(by_name).index)] = {
+            "params": [parameter for name in members for parameter in by_name[name]["params"]],
+            "name": f"{lead} and {len(members) - 1} tied",
+            "structure": "filter",
+            "offsets": [offsets[name] for name in members for _ in by_name[name]["params"]],
+        }
+        tied.update(offsets)
+    return [joined.get(name, group) for name, group in by_name.items() if name in joined or name not in tied]
 
 
 def prunable(groups: Sequence[ParameterGroup]) -> Iterator[ParameterGroup]:

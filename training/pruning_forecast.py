@@ -20,6 +20,7 @@ class Forecast:
     smallest: float
     median: float
     sparsity: float | None = None
+    macs: float | None = None
 
     @property
     def prunes(self) -> bool:
@@ -27,8 +28,12 @@ class Forecast:
 
     def __str__(self) -> str:
         norms = f"initial group norms: smallest {self.smallest:.4g}, median {self.median:.4g}"
-        if self.sparsity is not None:
-            share = f"{self.sparsity:.0%} of the groups are zero"
+        if self.sparsity is not None or self.macs is not None:
+            share = (
+                f"{self.sparsity:.0%} of the groups are zero"
+                if self.macs is None
+                else f"{self.macs:.0%} of the multiply-adds are left"
+            )
             return f"the threshold ends when {share} (c = {self.c:.4g} at first); {norms}"
         text = f"G will reach {self.reach:.4g} (c = {self.c:.4g}); {norms}"
         if not self.prunes:
@@ -47,5 +52,10 @@ def forecast(groups: Sequence[ParameterGroup], settings: Training, steps: int) -
     norms = torch.cat([group_norms(group).double() for group in layers])
     median = float(norms.median())
     return Forecast(
-        settings.scale(steps, median), settings.reach(steps, median), float(norms.min()), median, settings.sparsity
+        settings.scale(steps, median),
+        settings.reach(steps, median),
+        float(norms.min()),
+        median,
+        settings.sparsity,
+        settings.macs,
     )

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from valleyscope.training.methods.catalog import IMPLIED, METHODS, OPTIONS, MethodInfo, MethodName
 from valleyscope.training.schedules import Halving, Schedule, step_rates
 from valleyscope.training.thresholds import Mode, accumulated_threshold, c_for_sparsity, c_for_target
 
 Structure = Literal["filter", "kernel", "vector", "element"]
 STRUCTURES: tuple[Structure, ...] = ("filter", "kernel", "vector", "element")
-STRENGTHS = ("c", "target", "sparsity")
+STRENGTHS = ("c", "target", "sparsity", "macs")
 LARGEST_SEED = 2**63 - 1
 
 
+class Retraining(BaseModel):
+    """SGD after a cut, at a constant rate; groups that are zero stay zero."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    epochs: int = Field(ge=1, le=100_000, description="passes over the training set after the cut")
+    lr: float = Field(gt=0, le=1000, description="learning rate; a high one leaves the valley of the start")
+
+
 class Training(BaseModel):
-    """Settings of one training run by SGD or AltSDP."""
+    """Settings of one training run by SGD, AltSDP or another pruning method."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -39,9 +48,33 @@ class Training(BaseModel):
         lt=1,
         description="share of groups to prune, instead of c: the threshold ends when it is reached",
     )
+    method: MethodName | None = Field(
+        None,
+        description="pruning method; altsdp is the same as the optimizer. See docs/pruning.md",
+        json_schema_extra={"options": {name: list(info.options) for name, info in METHODS.items()}},
+    )
+    macs: float | None = Field(None, gt=0, lt=1, description="share of multiply-adds to leave, instead of sparsity")
+    of: str | None = Field(
+        None, max_length=48, description="minimum whose weights the method starts from; a post hoc one cuts at once"
+    )
+    retrain: Retraining | None = Field(None, description="SGD after the cut")
+    penalty: float | None = Field(None, ge=0, le=1e6, description="strength of the method's penalty")
+    averaging: float | None = Field(None, gt=0, le=1, description="β of rmda: weight of the newest point")
+    polarization: float | None = Field(
+        None, ge=0, le=100, description="t of pr: weight of the size of a factor beside its distance from the mean"
+    )
+    score: Literal["norm", "gamma", "taylor"] | None = Field(
+        None, description="by what the least important groups are found"
+    )
+    scope: Literal["network", "layer"] | None = Field(
+        None, description="cut the lowest scores of the whole network, or the same share of each layer"
+    )
+    periods: int | None = Field(None, ge=1, le=10_000, description="periods in which hesso prunes")
+    cost_weight: float | None = Field(None, ge=0, le=100, description="weight of the cost of a filter in cop")
     structure: Structure = Field("filter", description="what a group is: filter, kernel, vector or element")
     bias: bool = Field(True, description="keep a filter's bias and BatchNorm parameters in its group")
     skip_output: bool = Field(True, description="leave the output layer out of pruning")
+    tie_residual: bool = Field(False, description="make filters that a residual addition joins one group")
     floor: float = Field(0.0, ge=0, le=1, description="share of each layer's groups that is always kept")
     seed: int = Field(0, ge=0, le=LARGEST_SEED, description="seed of initialisation, order and augmentation")
     init_seed: int | None = Field(None, ge=0, le=LARGEST_SEED, description="seed of the initialisation, if not seed")
@@ -50,14 +83,83 @@ class Training(BaseModel):
     augment: bool | None = Field(None, description="random crops and flips; by default for CIFAR only")
     snapshots: int = Field(0, ge=0, le=100_000, description="epochs between kept snapshots of the weights; 0 for none")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_implied(cls, values: Any) -> Any:
+        """`method: altsdp` means `optimizer: altsdp`, too; grda is its mode `dual` on single weights."""
+        if not isinstance(values, dict) or values.get("method") not in IMPLIED:
+            return values
+        usual = {"structure": "element"} if values["method"] == "grda" else {}
+        return usual | IMPLIED[values["method"]] | values
+
+    @model_validator(mode="after")
+    def _check_method(self) -> Training:
+        info = self.method_info
+        if self.method is None or info is None:
+            return self
+        implied = IMPLIED.get(self.method, {"optimizer": "sgd"})
+        if self.optimizer != implied["optimizer"]:
+            raise ValueError(f"optimizer={self.optimizer!r} contradicts method={self.method!r}: remove one of them")
+        for option in sorted(self.model_fields_set & OPTIONS - set(info.options)):
+            value = getattr(self, option)
+            if value is not None and implied.get(option) != value:
+                known = ", ".join(info.options) or "none of its own"
+                raise ValueError(f"{option}={value}: method {self.method!r} has no such option; it has {known}")
+        if info.filters_only and self.structure != "filter":
+            raise ValueError(f"structure={self.structure!r}: method {self.method!r} prunes filters only")
+        return self
+
+    @model_validator(mode="after")
+    def _check_macs(self) -> Training:
+        if self.macs is not None and self.structure != "filter":
+            raise ValueError(
+                f"macs={self.macs}: only whole filters save multiply-adds, but structure is {self.structure!r}; "
+                "give sparsity instead"
+            )
+        return self
+
     @model_validator(mode="after")
     def _one_strength(self) -> Training:
         given = [f"{name}={value}" for name in STRENGTHS if (value := getattr(self, name)) is not None]
         if len(given) > 1:
-            raise ValueError(f"{' and '.join(given)}: give one of them, target and sparsity determine c")
+            raise ValueError(f"{' and '.join(given)}: give one of them, target, sparsity and macs determine c")
         if self.sparsity is not None and self.sparsity > 1 - self.floor:
             raise ValueError(f"sparsity={self.sparsity} cannot be reached: floor={self.floor} of each layer is kept")
+        if self.tie_residual and self.structure != "filter":
+            raise ValueError(f"tie_residual ties filters: use structure filter, not {self.structure}")
         return self
+
+    @property
+    def method_name(self) -> str | None:
+        """The pruning method, by its field or by the optimiser; None for SGD."""
+        return self.method or ("altsdp" if self.optimizer == "altsdp" else None)
+
+    @property
+    def method_info(self) -> MethodInfo | None:
+        return None if self.method_name is None else METHODS[self.method_name]
+
+    def option(self, name: str) -> Any:
+        """An option of the method: as given, else the method's default."""
+        given = getattr(self, name)
+        return METHODS[self.method_name].options[name] if given is None and self.method_name else given
+
+    @property
+    def wish(self) -> str | None:
+        """The share that is wanted, as text; None if the strength alone decides."""
+        if self.sparsity is not None:
+            return f"sparsity={self.sparsity}"
+        return None if self.macs is None else f"macs={self.macs}"
+
+    @property
+    def main_epochs(self) -> int:
+        """Epochs before the cut: none if a post hoc method is given a trained network."""
+        info = self.method_info
+        return 0 if self.of is not None and info is not None and info.post_hoc else self.epochs
+
+    @property
+    def total_epochs(self) -> int:
+        """All epochs, with those after the cut."""
+        return self.main_epochs + (0 if self.retrain is None else self.retrain.epochs)
 
     @property
     def initialisation(self) -> int:
@@ -73,12 +175,17 @@ class Training(BaseModel):
 
     def keeps_snapshot_of(self, epoch: int) -> bool:
         """Whether a snapshot is kept after this epoch (counted from 1); always after the last one."""
-        return self.snapshots > 0 and (epoch % self.snapshots == 0 or epoch == self.epochs)
+        return self.snapshots > 0 and (epoch % self.snapshots == 0 or epoch == self.total_epochs)
 
     @property
     def snapshot_count(self) -> int:
         """Number of snapshots of the run."""
-        return -(-self.epochs // self.snapshots) if self.snapshots else 0
+        return -(-self.total_epochs // self.snapshots) if self.snapshots else 0
+
+    @property
+    def expected_share(self) -> float | None:
+        """The share of zero groups to expect: `sparsity`, or for `macs` that of a network thinner by √macs."""
+        return self.sparsity if self.macs is None else 1 - self.macs**0.5
 
     def rates(self, steps: int) -> npt.NDArray[np.float64]:
         """Learning rates of all steps, with `steps` steps per epoch."""
@@ -91,11 +198,11 @@ class Training(BaseModel):
         """
         if self.optimizer == "sgd":
             return 0.0
-        if self.sparsity is not None:
+        if self.expected_share is not None:
             if median is None:
-                raise ValueError(f"sparsity={self.sparsity}: its c depends on the median of the initial group norms")
+                raise ValueError(f"{self.wish}: its c depends on the median of the initial group norms")
             return c_for_sparsity(
-                self.sparsity, median, self.rates(steps), self.mu, mode=self.mode, momentum=self.momentum
+                self.expected_share, median, self.rates(steps), self.mu, mode=self.mode, momentum=self.momentum
             )
         if self.target is not None:
             return c_for_target(self.target, self.rates(steps), self.mu, mode=self.mode, momentum=self.momentum)

@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,10 @@ from valleyscope.training.epochs import Epoch
 from valleyscope.training.settings import Training
 
 STATE_FILE = "training-state.pt"
+_LATER_FIELDS = {
+    "sparsity", "method", "macs", "of", "retrain", "penalty", "averaging", "polarization", "score", "scope", "periods",
+    "cost_weight",
+}  # fmt: skip
 
 
 class WrongState(ValueError):
@@ -36,14 +40,17 @@ class State:
     random: Tensor
     epochs: tuple[Epoch, ...]
     seconds: float
+    method: dict[str, Any] = field(default_factory=dict)
 
 
 def identity(model: nn.Module, data: Dataset, settings: Training) -> str:
     """A fingerprint of settings, data and architecture."""
     shapes = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
     described = settings.model_dump(mode="json")
-    if settings.sparsity is None:  # as before there was such a field, so that runs of older versions resume
-        del described["sparsity"]
+    # Without the fields that older versions did not have, where they are unused, so that runs of those resume.
+    described = {name: value for name, value in described.items() if value is not None or name not in _LATER_FIELDS}
+    if not settings.tie_residual:
+        del described["tie_residual"]
     text = json.dumps([described, data.fingerprint, shapes], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from valleyscope.training.parameter_groups import ParameterGroup, group_dims, group_norms, partition, prunable
+from valleyscope.training.parameter_groups import (
+    ParameterGroup,
+    companion_rows,
+    group_dims,
+    group_norms,
+    partition,
+    prunable,
+)
 
 
 @dataclass(frozen=True)
@@ -72,9 +79,10 @@ class ZeroGroups:
             alive = (group_norms(layer) > 0).view(shape)
             total += alive.numel()
             kept += int(torch.count_nonzero(alive))
-            for parameter in layer["params"]:
-                self.parameters.append(parameter)
-                self._kept.append(alive if parameter is lead else alive.view(parameter.shape))
+            self.parameters += layer["params"]
+            self._kept.append(alive)
+            for parameter, rows in zip(layer["params"][1:], companion_rows(layer), strict=True):
+                self._kept.append(alive[rows].view(-1, *(1,) * (parameter.dim() - 1)))
         self.share = 1 - kept / total if total else 0.0
 
     def clear(self, values: Sequence[Tensor | None]) -> None:

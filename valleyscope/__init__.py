@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from valleyscope import app as app
     from valleyscope import landscape as landscape
     from valleyscope import training as training
+    from valleyscope.app.experiments.gallery import gallery as gallery
     from valleyscope.landscape import Bezier as Bezier
     from valleyscope.landscape import Evaluator as Evaluator
     from valleyscope.landscape import Landscape as Landscape
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from valleyscope.landscape import flatten as flatten
     from valleyscope.landscape import import_file as import_file
     from valleyscope.landscape import line as line
+    from valleyscope.landscape import pair_matrix as pair_matrix
+    from valleyscope.landscape import pair_verdict as pair_verdict
     from valleyscope.landscape import sharpness as sharpness
     from valleyscope.landscape import surface as surface
     from valleyscope.landscape import trajectories as trajectories
@@ -40,25 +43,39 @@ if TYPE_CHECKING:
     from valleyscope.landscape import write_report as write_report
     from valleyscope.landscape.export import export as export
     from valleyscope.training import AltSDP as AltSDP
+    from valleyscope.training import Compact as Compact
     from valleyscope.training import Dataset as Dataset
+    from valleyscope.training import NotCompactable as NotCompactable
     from valleyscope.training import Training as Training
     from valleyscope.training import build_model as build_model
+    from valleyscope.training import compact as compact
+    from valleyscope.training import export_onnx as export_onnx
+    from valleyscope.training import export_program as export_program
     from valleyscope.training import load_checkpoint as load_checkpoint
+    from valleyscope.training import load_compact as load_compact
     from valleyscope.training import load_dataset as load_dataset
     from valleyscope.training import partition as partition
     from valleyscope.training import save_checkpoint as save_checkpoint
+    from valleyscope.training import save_compact as save_compact
     from valleyscope.training import sparsity as sparsity
     from valleyscope.training import train as train
 
 _TRAINING = (
     "AltSDP",
+    "Compact",
     "Dataset",
+    "NotCompactable",
     "Training",
     "build_model",
+    "compact",
+    "export_onnx",
+    "export_program",
     "load_checkpoint",
+    "load_compact",
     "load_dataset",
     "partition",
     "save_checkpoint",
+    "save_compact",
     "sparsity",
     "train",
 )
@@ -82,15 +99,18 @@ _LANDSCAPE = (
     "import_file",
     "line",
     "sharpness",
+    "pair_matrix",
+    "pair_verdict",
     "surface",
     "trajectories",
     "unflatten",
     "verdict",
     "write_report",
 )
+_APP = {"gallery": "valleyscope.app.experiments.gallery"}
 _ROOMS = ("app", "landscape", "training")
 
-__all__ = sorted(_TRAINING + _LANDSCAPE)
+__all__ = sorted((*_TRAINING, *_LANDSCAPE, *_APP))
 
 install()
 
@@ -106,6 +126,8 @@ if not TYPE_CHECKING:  # type checkers know the names above, and find those that
             return getattr(import_module("valleyscope.training"), name)
         if name in _LANDSCAPE:
             return getattr(import_module("valleyscope.landscape"), name)
+        if name in _APP:
+            return getattr(import_module(_APP[name]), name)
         raise AttributeError(f"module 'valleyscope' has no attribute {name!r}")
 
 

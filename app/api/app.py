@@ -32,10 +32,13 @@ from valleyscope.app.api.routes import (
     experiments,
     figures,
     files,
+    gallery,
     landscapes,
     operations,
     results,
+    shares,
 )
+from valleyscope.app.api.share_access import without_token
 from valleyscope.app.api.static_files import add_page
 from valleyscope.app.settings import Settings
 from valleyscope.app.storage.db_errors import classify, short_message
@@ -88,6 +91,8 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
         files,
         checkpoints,
         landscapes,
+        shares,
+        gallery,
         catalog,
         operations,
     ):
@@ -105,9 +110,9 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
     )
     app.add_middleware(HeadMiddleware)
     app.add_middleware(BodyLimit, settings=settings)
-    app.add_middleware(AccessControl, settings=settings)
+    app.add_middleware(AccessControl, settings=settings, shares=service.share_table)
     app.add_middleware(RequestLog, metrics=app_state.metrics)
-    app.add_middleware(SecurityHeaders)
+    app.add_middleware(SecurityHeaders, embed=settings.embed)
     return app
 
 
@@ -156,7 +161,8 @@ def _handle_errors(app: FastAPI) -> None:
         state = classify(error)
         if state is None:
             raise error
-        log.warning("%s failed: %s", request.method, short_message(error), extra={"path": request.url.path})
+        path = without_token(request.url.path)
+        log.warning("%s failed: %s", request.method, short_message(error), extra={"path": path})
         return storage_problem(state).response(request.url.path)
 
 

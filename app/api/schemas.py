@@ -13,7 +13,7 @@ from valleyscope.app.experiments.spec import Model, Text
 from valleyscope.app.storage.experiment_table import ExperimentState
 from valleyscope.landscape.json_encoding import to_json
 
-Identifier = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$", examples=["019a8c3f2be5d0c1"])]
+Identifier = Annotated[str, Field(pattern=r"^([0-9a-f]{16}|gallery-[a-z0-9-]+)$", examples=["019a8c3f2be5d0c1"])]
 # JSON has no infinity and no NaN: an overflow is the string "Infinity", a missing value is null.
 Number = float | Literal["Infinity", "-Infinity"] | None
 
@@ -21,6 +21,7 @@ Number = float | Literal["Infinity", "-Infinity"] | None
 Tag = Annotated[
     str, Field(min_length=1, max_length=40, pattern=r"^[^\s,](?:[^\x00-\x1f\x7f,]*[^\s,])?$", examples=["paper"])
 ]
+MOST_TAGS = 20
 
 
 class ResponseModel(BaseModel):
@@ -58,7 +59,9 @@ class ExperimentSummary(ResponseModel):
     accuracy: float | None = Field(description="test accuracy of the second judged minimum, a share")
     tags: list[str]
     note: str
-    origin: Literal["computed", "imported"] = Field(description="imported: its landscape was uploaded")
+    origin: Literal["computed", "imported", "gallery"] = Field(
+        description="imported: its landscape was uploaded; gallery: it ships with the program"
+    )
     dataset: str = Field(description="empty if unknown")
     model: str = Field(description="the network and its options; empty if unknown")
     minima: list[str] = Field(description="names of the minima, in the order of the spec")
@@ -78,7 +81,7 @@ class Description(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     name: Text = Field("", min_length=1, max_length=120)
-    tags: list[Tag] = Field([], max_length=20, description="lower and upper case count as the same")
+    tags: list[Tag] = Field([], max_length=MOST_TAGS, description="lower and upper case count as the same")
     note: Text = Field("", max_length=4000)
 
     @field_validator("tags")
@@ -106,6 +109,16 @@ class TypedArray(ResponseModel):
     shape: str = Field(description="such as '41, 41'; rows first")
 
 
+class ToleranceLevel(ResponseModel):
+    """Up to which value the claim of the verdict counts a path as flat."""
+
+    end: float = Field(description="the higher end of the judged path")
+    tolerance: float
+    value: float = Field(description="end plus tolerance: where pictures draw the tolerance contour")
+    peak: float = Field(description="highest value on the judged paths and on the way to the control")
+    judged: bool = Field(description="false: the verdict does not judge this quantity")
+
+
 class Surface(ResponseModel):
     """Values on the grid of a plane; a row is one value of y."""
 
@@ -125,6 +138,7 @@ class Surface(ResponseModel):
     distances: dict[str, float] = Field(description="distance of each named point from the plane")
     paths: dict[str, TypedArray] = Field(description="curves and trajectories, projected: n rows of x and y")
     defining: list[str] = Field(description="names of the points that span the plane")
+    level: ToleranceLevel | None = Field(description="null before the verdict, or if the plane does not show its claim")
     note: str
 
 
@@ -148,6 +162,45 @@ class Minimum(ResponseModel):
     layers: list[Layer]
     final: dict[str, Number] = Field(description="the last values")
     checkpoint: str | None = Field(description="name of its file under /files")
+    pruning: dict[str, Any] = Field(
+        {},
+        description="what its pruning method did: threshold_ended, cut (before, stale, after), macs, collapsed, text",
+    )
+    compact: dict[str, Any] | None = Field(
+        None,
+        description="the network without its zero groups: `before`, `after` with parameters, multiply_adds and bytes; "
+        "`latency` in seconds by batch size (median and quartiles), `layers` with their widths, `files`; "
+        "`smaller` is false without zero groups, `refused` says why a network was not handled; null before that",
+    )
+
+
+class MethodSpread(ResponseModel):
+    mean: Number
+    deviation: Number | None = Field(description="standard deviation over seeds; null for one seed")
+    count: int = Field(description="number of seeds")
+
+
+class MethodRow(ResponseModel):
+    """One method at one share of pruning."""
+
+    name: str
+    method: str
+    wish: float | None = Field(description="share of zero groups, or of multiply-adds left")
+    minima: list[str] = Field(description="its networks, one for each seed")
+    values: dict[str, MethodSpread] = Field(
+        description="test_accuracy, accuracy_before_cut, accuracy_after_cut, train_loss, zero_groups, macs, rise and "
+        "barrier to the SGD network of the same seed, time over that of SGD"
+    )
+    collapsed: int = Field(description="seeds in which the network is no better than guessing")
+
+
+class Methods(ResponseModel):
+    """Pruning methods side by side."""
+
+    experiment: str
+    rows: list[MethodRow]
+    remarks: list[str] = Field(description="what a reader should not miss")
+    published: list[dict[str, Any]] = Field(description="numbers of the paper for this network and data, not ours")
 
 
 class Minima(ResponseModel):
@@ -169,6 +222,11 @@ class PathProfile(ResponseModel):
     loss: dict[str, list[Number]] = Field(description="by split")
     error: dict[str, list[Number]] = Field(description="by split")
     barrier: dict[str, Number] = Field(description="by split: the highest loss minus the loss of the higher end")
+    fit: dict[str, list[Number]] = Field(
+        default_factory=dict,
+        description="of a fitted curve, by epoch: epoch, mean loss over the curve in nats, learning_rate, and bend1, "
+        "bend2, ... with the distance of each bend from the straight line; empty for a line",
+    )
 
 
 class Profile(ResponseModel):
@@ -177,6 +235,49 @@ class Profile(ResponseModel):
     experiment: Identifier
     curves: dict[str, PathProfile]
     lines: dict[str, PathProfile]
+
+
+class PairValues(ResponseModel):
+    """A quantity of the line between every two minima, in nats: squares, row by row."""
+
+    value: list[list[Number | None]]
+    low: list[list[Number | None]] = Field(description="lower end of the bootstrap interval")
+    high: list[list[Number | None]] = Field(description="upper end")
+
+
+class Matrix(ResponseModel):
+    """Barrier and rise between every two minima."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "experiment": "019a8c3f2be5d0c1",
+                    "minima": ["sgd", "altsdp", "control"],
+                    "split": "train",
+                    "level": 0.95,
+                    "tolerance": 0.05,
+                    "barrier": {
+                        "value": [[None, 0.0, 0.93], [0.0, None, 0.88], [0.93, 0.88, None]],
+                        "low": [[None, 0.0, 0.9], [0.0, None, 0.85], [0.9, 0.85, None]],
+                        "high": [[None, 0.001, 0.96], [0.001, None, 0.91], [0.96, 0.91, None]],
+                    },
+                    "rise": {
+                        "value": [[None, 0.031, 0.94], [0.031, None, 0.92], [0.94, 0.92, None]],
+                        "low": [[None, 0.027, 0.91], [0.027, None, 0.89], [0.91, 0.89, None]],
+                        "high": [[None, 0.036, 0.97], [0.036, None, 0.95], [0.97, 0.95, None]],
+                    },
+                }
+            ]
+        }
+    )
+    experiment: Identifier
+    minima: list[str] = Field(description="the order of rows and columns")
+    split: str = Field(description="data of the losses")
+    level: float = Field(description="level of the intervals")
+    tolerance: float = Field(description="of the verdict: up to this barrier and rise a line is level")
+    barrier: PairValues
+    rise: PairValues
 
 
 class Verdict(BaseModel):
@@ -239,6 +340,7 @@ class Cost(ResponseModel):
     parameters: int | None
     multiply_adds: float = Field(description="in the forward pass of one sample")
     stages: dict[str, StageCost]
+    lines: int = Field(description="straight lines that the profiles measure: one for every two minima")
     minima: dict[str, MinimumReach] = Field(description="of the minima that AltSDP trains")
     rule: str
     service: ServiceTime
@@ -253,6 +355,7 @@ class Cost(ResponseModel):
             allowed=cost.gpu_hours <= limit,
             parameters=cost.parameters,
             multiply_adds=cost.multiply_adds,
+            lines=cost.lines,
             stages={
                 name: StageCost(
                     multiply_adds=work.multiply_adds, gpu_hours=GPU.hours(work), core_hours=CORE.hours(work)
@@ -304,6 +407,25 @@ class Architecture(ResponseModel):
 
 class Architectures(ResponseModel):
     items: list[Architecture]
+
+
+class PruningMethod(ResponseModel):
+    """A pruning method that a minimum can name."""
+
+    name: str
+    title: str
+    formula: str
+    source: str
+    kind: str = Field(description="optimizer, penalty, projection, narrower or post hoc")
+    options: dict[str, Any] = Field(
+        description="with their defaults; all have sparsity or macs, structure, bias, floor"
+    )
+    needs_batch_norm: bool
+
+
+class PruningMethods(ResponseModel):
+    items: list[PruningMethod]
+    not_ours: list[str] = Field(description="methods of the paper's tables that are not built: published numbers only")
 
 
 class DataSource(ResponseModel):

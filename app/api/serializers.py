@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from valleyscope.app.api.schemas import Experiment, ExperimentSummary
+from valleyscope.app.experiments.gallery import is_gallery_id
 from valleyscope.app.experiments.landscape_import import IMPORTED
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.storage.experiment_table import ExperimentRow
@@ -27,7 +28,7 @@ def summary(row: ExperimentRow) -> ExperimentSummary:
 
 def detail(row: ExperimentRow) -> Experiment:
     path = f"/api/experiments/{row.id}"
-    results = ("events", "contents", "minima", "surface", "profile", "verdict", "figure", "files")
+    results = ("events", "contents", "minima", "surface", "profile", "matrix", "verdict", "figure", "files")
     links = {"self": path, **{name: f"{path}/{name}" for name in results}}
     return Experiment(**_values(row), spec=row.spec, resolved=_resolved(row), links=links)
 
@@ -54,7 +55,8 @@ def _facts(row: ExperimentRow) -> dict[str, Any]:
     if row.id not in _facts_by_id:
         if len(_facts_by_id) >= _CACHE_SIZE:
             _facts_by_id.clear()
-        _facts_by_id[row.id] = _read(row.spec)
+        origin = {"origin": "gallery"} if is_gallery_id(row.id) else {}
+        _facts_by_id[row.id] = _read(row.spec) | origin
     return _facts_by_id[row.id]
 
 

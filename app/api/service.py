@@ -10,9 +10,11 @@ from typing import Any
 
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
+from valleyscope.app.api.schemas import MOST_TAGS
 from valleyscope.app.devices import CPU
 from valleyscope.app.experiments.cost import CORE, GPU, Device
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE
+from valleyscope.app.experiments.gallery import find_entry, is_gallery_id
 from valleyscope.app.experiments.landscape_import import ImportedLandscape
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.experiments.task_files import is_written_by_orchestrator
@@ -31,11 +33,13 @@ from valleyscope.app.storage.db_errors import short_message
 from valleyscope.app.storage.event_feed import EventFeed
 from valleyscope.app.storage.experiment_table import ACTIVE, ExperimentRow, ExperimentTable, Unknown, WrongState
 from valleyscope.app.storage.file_store import open_store
+from valleyscope.app.storage.gallery_rows import gallery_row, require_own
 from valleyscope.app.storage.home import Home
 from valleyscope.app.storage.home_identity import HomeIdentity
 from valleyscope.app.storage.ids import new_id
 from valleyscope.app.storage.migrations import migrate
 from valleyscope.app.storage.object_store import StoreUnavailable
+from valleyscope.app.storage.share_table import ShareRow, ShareTable
 from valleyscope.landscape.storage.landscape_file import DamagedLandscape, Landscape, NotALandscape
 
 log = logging.getLogger(__name__)
@@ -52,6 +56,7 @@ class Service:
         self.store = open_store(settings.store, self.home)
         self.database = Database(settings.database)
         self.experiment_table = ExperimentTable(self.database)
+        self.share_table = ShareTable(self.database)
         self.task_table = TaskTable(self.database)
         self.checkpoint_table = CheckpointTable(self.database, self.home, self.store)
         self.identity = HomeIdentity(self.database, self.store)
@@ -149,6 +154,10 @@ class Service:
                     self.store.remove(identifier)
             raise
 
+    def get(self, experiment: str) -> ExperimentRow:
+        """An experiment, or an entry of the gallery."""
+        return gallery_row(experiment) if is_gallery_id(experiment) else self.experiment_table.get(experiment)
+
     def submitted(self, key: str, spec: Spec) -> ExperimentRow | None:
         """The experiment that was submitted with this key, if any. Raises KeyReused if its spec differs."""
         with self.database.read() as connection:
@@ -156,6 +165,7 @@ class Service:
 
     def cancel(self, experiment: str) -> ExperimentRow:
         """Cancel an experiment: at once if it is queued, otherwise within two seconds. Its results stay."""
+        require_own(experiment)
         with self.database.read() as connection:
             row = self.experiment_table.find(connection, experiment)
         job = experiment_job(row.id, row.run)
@@ -175,6 +185,7 @@ class Service:
 
     def retry(self, experiment: str) -> ExperimentRow:
         """Continue an experiment that failed, was cancelled, or lost files."""
+        require_own(experiment)
         with self.database.write(durable=True) as connection:
             row = self.experiment_table.find(connection, experiment, for_update=True)
             if row.imported is not None:
@@ -191,6 +202,7 @@ class Service:
 
         One in the trash can be deleted at once, too. Files that cannot be removed now are removed later.
         """
+        require_own(experiment)
         with self.database.write(durable=True) as connection:
             if not (permanent and self.experiment_table.in_trash(connection, experiment)):
                 row = self.experiment_table.find(connection, experiment, for_update=True)
@@ -207,14 +219,42 @@ class Service:
 
     def restore(self, experiment: str) -> ExperimentRow:
         """Take an experiment out of the trash."""
+        require_own(experiment)
         with self.database.write(durable=True) as connection:
             return self.experiment_table.restore(connection, experiment)
 
     def describe(self, experiment: str, values: Mapping[str, Any]) -> ExperimentRow:
         """Change the name, the tags or the note of an experiment."""
+        require_own(experiment)
         with self.database.write(durable=True) as connection:
             row = self.experiment_table.find(connection, experiment, for_update=True)
             return self.experiment_table.describe(connection, row.id, values) if values else row
+
+    def change_tags(self, experiment: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> ExperimentRow:
+        """Add tags that an experiment does not have yet, and remove others; upper and lower case count as the same."""
+        with self.database.write(durable=True) as connection:
+            row = self.experiment_table.find(connection, experiment, for_update=True)
+            unwanted = {tag.casefold() for tag in remove}
+            tags = {tag.casefold(): tag for tag in row.tags if tag.casefold() not in unwanted}
+            for tag in add:
+                tags.setdefault(tag.casefold(), tag)
+            if len(tags) > MOST_TAGS:
+                raise WrongState(f"experiment {experiment} would have {len(tags)} tags, {MOST_TAGS} is the most")
+            return self.experiment_table.describe(connection, row.id, {"tags": list(tags.values())})
+
+    def share(self, experiment: str, *, days: float) -> ShareRow:
+        """Make a read-only link to an experiment."""
+        require_own(experiment)
+        with self.database.write(durable=True) as connection:
+            row = self.experiment_table.find(connection, experiment)
+            return self.share_table.add(connection, row.id, days=days)
+
+    def revoke(self, experiment: str, share: str | None = None) -> None:
+        """Revoke a link to an experiment, or all of them."""
+        require_own(experiment)
+        with self.database.write(durable=True) as connection:
+            row = self.experiment_table.find(connection, experiment)
+            self.share_table.remove(connection, row.id, share)
 
     def _announce_end(self, experiment: str) -> None:
         if self._webhook is None:
@@ -241,6 +281,8 @@ class Service:
 
         While the store is unreachable, the local version is used.
         """
+        if (entry := find_entry(row.id)) is not None:
+            return entry.folder / name
         path = self.home.experiment(row.id) / name
         if not self.store.remote or (row.id in self.orchestrator_pool.experiments and is_written_by_orchestrator(name)):
             return path
@@ -255,9 +297,10 @@ class Service:
 
     def files(self, row: ExperimentRow) -> dict[str, int]:
         """The files of an experiment, local and in the store, with their sizes."""
-        directory = self.home.experiment(row.id)
+        entry = find_entry(row.id)
+        directory = entry.folder if entry is not None else self.home.experiment(row.id)
         local = {path.name: path.stat().st_size for path in directory.glob("*") if path.is_file()}
-        return self.store.file_sizes(row.id) | local
+        return local if entry is not None else self.store.file_sizes(row.id) | local
 
     def _submit(self, spec: Spec, key: str | None, priority: int) -> ExperimentRow:
         with self.database.write(durable=True) as connection:

@@ -23,7 +23,7 @@ from starlette.responses import Response
 
 from valleyscope.app.api.module_bundle import join_modules
 
-VIEWS: Final = ("/", "/new", "/experiments/{id}", "/compare", "/workers", "/help")
+VIEWS: Final = ("/", "/new", "/experiments/{id}", "/compare", "/workers", "/help", "/gallery", "/shared/{token}")
 FILES: Final = "/static"
 ASSETS: Final = "/assets"
 _IMMUTABLE = "public, max-age=31536000, immutable"

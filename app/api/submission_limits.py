@@ -102,7 +102,7 @@ class SubmissionLimits:
         for name, own in spec.minima.items():
             if own.checkpoint is None:
                 place: Path = ("minima", name) if "epochs" in own.model_fields_set else ("training",)
-                asked[(*place, "epochs")] = spec.minimum(name).epochs
+                asked[(*place, "epochs")] = spec.minimum(name).total_epochs
         asked |= {("curves", name, "epochs"): curve.epochs for name, curve in spec.all_curves.items()}
         for path, value in asked.items():
             if value > epochs:

@@ -1,4 +1,4 @@
-"""`valley export`: write a landscape as CSV, VTK, PNG and SVG."""
+"""`valley export`: write a landscape as CSV, VTK, PNG, SVG and PDF."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rich.console import Console
 
 from valleyscope.app.commands.client import Refused, Unreachable, connect
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE
+from valleyscope.app.experiments.gallery import gallery, is_gallery_id
 from valleyscope.app.settings import Settings
 from valleyscope.app.storage.home import Home
 from valleyscope.app.storage.ids import is_id
@@ -30,6 +31,8 @@ def _find_landscape(source: Path, server: str | None) -> tuple[Landscape, Path]:
 
     An earlier export may have left a folder with the id as its name, so only a folder with a landscape is a run.
     """
+    if is_gallery_id(str(source)) and not source.exists():
+        return gallery(str(source)), source
     file = source / LANDSCAPE if source.is_dir() else source
     if file.exists() or not is_id(str(source)):
         return Landscape.open(file), file.parent / "export"

@@ -1,4 +1,4 @@
-"""Commands that talk to a server: submit, jobs, watch, cancel, retry, delete and fetch."""
+"""Commands that talk to a server: submit, jobs, watch, cancel, retry, delete, share and fetch."""
 
 from __future__ import annotations
 
@@ -44,6 +44,12 @@ def add_commands(commands: Any) -> None:
     how = delete.add_mutually_exclusive_group()
     how.add_argument("--undo", action="store_true", help="take them out of the trash again")
     how.add_argument("--permanent", action="store_true", help="delete them with their files at once")
+
+    share = _command(commands, "share", _share, "make a read-only link to an experiment, or revoke its links")
+    share.add_argument("id", metavar="ID", help="id of the experiment")
+    how = share.add_mutually_exclusive_group()
+    how.add_argument("--days", type=float, default=30.0, metavar="N", help="days until it expires (default: 30)")
+    how.add_argument("--revoke", action="store_true", help="revoke all links to it")
 
     fetch = _command(commands, "fetch", _fetch, "download the files of an experiment")
     fetch.add_argument("id", metavar="ID", help="id of the experiment")
@@ -118,6 +124,18 @@ def _delete(options: argparse.Namespace, console: Console) -> int:
             failed = True
             console.print(f"{id} {error}", highlight=False, markup=False)
     return EXIT_FAILED if failed else 0
+
+
+def _share(options: argparse.Namespace, console: Console) -> int:
+    client = connect(options.server)
+    path = f"/api/experiments/{quote(options.id, safe='')}/share"
+    if options.revoke:
+        client.delete(path)
+        console.print("its links are revoked", highlight=False)
+        return 0
+    made = client.post(path, {"days": options.days})
+    console.print(f"{client.server}{made['path']}", highlight=False, soft_wrap=True)
+    return 0
 
 
 def _fetch(options: argparse.Namespace, console: Console) -> int:

@@ -91,6 +91,8 @@ class Estimate:
     multiply_adds: float
     pieces: dict[str, tuple[Work, ...]]
     minima: dict[str, ThresholdReach]
+    lines: int = 0
+    """Straight lines: one for every two minima."""
 
     @property
     def stages(self) -> dict[str, Work]:
@@ -126,8 +128,8 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
     pieces = {
         "minima": tuple(
             Work(
-                forward * trained[name].epochs * (4 * train + test),
-                trained[name].epochs * _steps(train, trained[name].batch_size),
+                forward * max(1, trained[name].total_epochs) * (4 * train + test),
+                trained[name].total_epochs * _steps(train, trained[name].batch_size),
             )
             if name in trained
             else measured
@@ -146,9 +148,9 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
     minima = {
         name: threshold_reach(minimum, _steps(train, minimum.batch_size), model_info)
         for name, minimum in trained.items()
-        if minimum.optimizer == "altsdp" and minimum.sparsity is None  # with it the program chooses c on the way
+        if minimum.optimizer == "altsdp" and minimum.wish is None  # with it the program chooses c on the way
     }
-    return Estimate(None if model_info is None else model_info.parameters, forward, pieces, minima)
+    return Estimate(None if model_info is None else model_info.parameters, forward, pieces, minima, len(spec.lines))
 
 
 def _stage_hours(stage: str, pieces: Sequence[Work], devices: Sequence[Device]) -> float:

@@ -1,6 +1,6 @@
 """An experiment in its directory: what is done, what came of it, and the one writer of landscape.h5.
 
-spec.json  landscape.h5  <minimum>.safetensors  report.html  verdict.json
+spec.json  landscape.h5  <minimum>.safetensors  <minimum>.compact.safetensors and .onnx  report.html  verdict.json
 work/      what tasks need to go on: training states, curves, losses of single samples
 """
 
@@ -23,6 +23,7 @@ from valleyscope.app.experiments.plan import Kind, Task, plan, plane_tiles
 from valleyscope.app.experiments.report_renderer import render_in_process
 from valleyscope.app.experiments.spec import BadSpec, Spec, parse_spec
 from valleyscope.app.experiments.task_results import (
+    CompactedMinimum,
     FramedPlane,
     Judged,
     MeasuredPath,
@@ -30,6 +31,7 @@ from valleyscope.app.experiments.task_results import (
     SurfaceTile,
     TrainedMinimum,
 )
+from valleyscope.landscape.analysis.pair_matrix import pair_matrix
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import PlaneRecord, line_name
@@ -40,6 +42,11 @@ REPORT = "report.html"
 VERDICT = "verdict.json"
 WORK = "work"
 T = TypeVar("T")
+
+
+def compact_files(minimum: str) -> tuple[str, str]:
+    """The files of the compact network of a minimum, as safetensors and as ONNX."""
+    return f"{minimum}.compact.safetensors", f"{minimum}.compact.onnx"
 
 
 class DirectoryLocked(RuntimeError):
@@ -101,9 +108,16 @@ class ExperimentWriter:
                 return task.subject in paths and self._has(f"{WORK}/path-{task.subject}.npz")
             case Kind.SHARPNESS:
                 return self._has(f"{WORK}/sharpness-{task.subject}.json")
+            case Kind.COMPACT:
+                minimum = self.landscape.minima.get(task.subject)
+                return minimum is not None and minimum.compact is not None
             case Kind.VERDICT:
                 verdict = self.landscape.verdict
-                return verdict is not None and (self.spec.control is None or verdict["control"] is not None)
+                if verdict is None or (self.spec.control is not None and verdict["control"] is None):
+                    return False
+                # A line measured in a retry, after the verdict, has no intervals yet; earlier versions kept none.
+                lines = self.landscape.lines
+                return all(name in verdict.get("paths", lines) for name in lines)
 
     def add_result(self, task: Task, result: Result) -> None:
         """Enter a result into the landscape; a snapshot follows when the last one is old enough."""
@@ -111,6 +125,8 @@ class ExperimentWriter:
             case TrainedMinimum(record, fingerprint):
                 self.landscape.minima[record.name] = record
                 self.landscape.provenance["fingerprint"] = fingerprint
+            case CompactedMinimum(report):
+                self.landscape.minima[task.subject].compact = report
             case FramedPlane(record):
                 self._enter_frame(record)
             case SurfaceTile():
@@ -128,6 +144,7 @@ class ExperimentWriter:
         """Save the landscape if it changed."""
         due = force or time.monotonic() - self._saved >= self.snapshot_every
         if self._changed and due:
+            self.landscape.matrix = pair_matrix(self.landscape).to_record()
             self.landscape.save(self.directory / LANDSCAPE)
             self._changed = False
             self._saved = time.monotonic()

@@ -21,6 +21,8 @@ from pydantic import ValidationError
 
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPEC, VERDICT
 from valleyscope.app.experiments.spec import Spec
+from valleyscope.landscape.analysis.pair_matrix import pair_matrix
+from valleyscope.landscape.claim import computed_planes
 from valleyscope.landscape.importers import NotImportable, NoVerdict, Run, import_files, judged
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -99,7 +101,8 @@ def _write(run: Run, folder: Path, name: str | None) -> dict[str, Any]:
             landscape.verdict = judged(landscape)
         except (NoVerdict, ValueError) as error:
             landscape.verdict, no_verdict = None, f"no verdict: {error}"
-    spec = _spec(landscape, run.files)
+    spec = imported_spec(landscape, [file.name for file in run.files])
+    landscape.matrix = pair_matrix(landscape).to_record()
     landscape.save(folder / LANDSCAPE)
     write_report(landscape, folder / REPORT)
     for file, value in ((SPEC, spec), (VERDICT, landscape.verdict)):
@@ -109,14 +112,14 @@ def _write(run: Run, folder: Path, name: str | None) -> dict[str, Any]:
     return {"folder": str(folder), "spec": spec, "verdict": landscape.verdict, "no_verdict": no_verdict}
 
 
-def _spec(landscape: Landscape, files: Sequence[Path]) -> dict[str, Any]:
+def imported_spec(landscape: Landscape, files: Sequence[str]) -> dict[str, Any]:
     """The spec of an imported experiment: its own where it is valid and fits, else only the names of its minima."""
     source = landscape.provenance.get("source")
     facts = {
-        "files": [file.name for file in files],
+        "files": list(files),
         "source": source[:200] if isinstance(source, str) else "landscape.h5",
         "minima": list(landscape.minima),
-        "planes": list(landscape.planes),
+        "planes": list(dict.fromkeys([*(plane.name for plane in computed_planes(landscape)), *landscape.planes])),
         "splits": _splits(landscape),
         "dataset": "",
         "model": "",

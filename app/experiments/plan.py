@@ -1,6 +1,6 @@
 """The plan of an experiment, written once: a spec becomes tasks with dependencies, and every runner executes these.
 
-train each minimum | fit each curve | frame each plane | tiles of its surface, coarse first
+train each minimum | make pruned ones compact | fit each curve | frame each plane | tiles of its surface, coarse first
 profile of each curve and line | sharpness of each minimum | verdict
 """
 
@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from valleyscope.app.experiments.cost import tile_points
 from valleyscope.app.experiments.spec import Spec
+from valleyscope.landscape.claim import planes_in_order
 from valleyscope.landscape.geometry.tiles import Tile, tiles
 from valleyscope.landscape.storage.records import line_name
 
@@ -26,6 +27,7 @@ class Kind(StrEnum):
     CURVE = "curve"
     LINE = "line"
     SHARPNESS = "sharpness"
+    COMPACT = "compact"
     VERDICT = "verdict"
 
 
@@ -37,6 +39,7 @@ STAGES = {
     Kind.CURVE: "profiles",
     Kind.LINE: "profiles",
     Kind.SHARPNESS: "profiles",
+    Kind.COMPACT: "profiles",
     Kind.VERDICT: "verdict",
 }
 
@@ -121,14 +124,19 @@ def plane_tiles(spec: Spec, plane: str) -> list[Tile]:
 
 def _tasks(spec: Spec) -> Iterator[Task]:
     curves, planes = spec.all_curves, spec.all_planes
-    for minimum in spec.minima:
-        yield Task(Kind.TRAIN, minimum, priority=10)
+    for minimum in sorted(spec.minima, key=lambda name: len(spec.sources(name))):
+        source = spec.minima[minimum].of
+        yield Task(Kind.TRAIN, minimum, needs=() if source is None else (f"train:{source}",), priority=10)
     for name, curve in curves.items():
         yield Task(Kind.FIT, name, needs=(f"train:{curve.start}", f"train:{curve.end}"), priority=20)
     # Frozen BatchNorm statistics are those of the first minimum, wherever one looks.
     frozen = (f"train:{next(iter(spec.minima))}",) if spec.batch_norm == "frozen" else ()
     every_point = (*(f"train:{name}" for name in spec.minima), *(f"fit:{name}" for name in curves))
-    for name, plane in planes.items():
+    # The plane that shows the claim is the first that people see, so it fills in first.
+    for name in planes_in_order(
+        {name: plane.through or () for name, plane in planes.items()}, spec.between, spec.control
+    ):
+        plane = planes[name]
         needs = tuple(_maker(point) for point in plane.through or filter(None, (plane.around, plane.trajectory)))
         yield Task(Kind.FRAME, name, needs=needs, after=every_point, priority=30)
         for index, tile in enumerate(plane_tiles(spec, name)):
@@ -140,10 +148,24 @@ def _tasks(spec: Spec) -> Iterator[Task]:
     profiles += [Task(Kind.CURVE, name, needs=(f"fit:{name}", *frozen), priority=50) for name in curves]
     profiles += [Task(Kind.SHARPNESS, name, needs=(f"train:{name}", *frozen), priority=51) for name in spec.minima]
     yield from profiles
+    for name in spec.minima:
+        if _may_have_zero_groups(spec, name):
+            yield Task(Kind.COMPACT, name, needs=(f"train:{name}",), priority=52)
     if spec.between is not None:
         pair = next(pair for pair in spec.lines if set(pair) == set(spec.between))
         others = tuple(task.id for task in profiles)
         yield Task(Kind.VERDICT, "experiment", needs=(f"line:{line_name(*pair)}",), after=others, priority=60)
+
+
+def _may_have_zero_groups(spec: Spec, minimum: str) -> bool:
+    """Whether a network may have something to remove: plain SGD makes no exact zeros."""
+    own = spec.minima[minimum]
+    if own.checkpoint is not None:
+        return True
+    run = spec.minimum(minimum)
+    return (
+        run.optimizer != "sgd" or run.method is not None or (run.of is not None and _may_have_zero_groups(spec, run.of))
+    )
 
 
 def _maker(point: str) -> str:

@@ -11,14 +11,18 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from valleyscope.app.experiments.method_comparison import star, with_methods
 from valleyscope.app.experiments.spec_errors import InvalidField, raise_errors
 from valleyscope.app.experiments.spec_errors import Path as FieldPath
 from valleyscope.landscape.storage.records import coinciding_lines, line_name
+from valleyscope.training.methods.catalog import METHODS, OPTIONS
+from valleyscope.training.methods.requirements import missing_requirement
 from valleyscope.training.models import describe_models
 from valleyscope.training.settings import LARGEST_SEED, STRENGTHS, Training
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
 _MIN_SNAPSHOTS = 3
+_MOST_MINIMA = 24
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
 
 
@@ -150,6 +154,7 @@ class Judgement(BaseModel):
     between: tuple[Name, Name] | None = Field(None, description="the two minima in question; by default the first two")
     control: Name | None = Field(None, description="unrelated minimum beside them; by default the third")
     tolerance: float = Field(0.05, gt=0, le=100, description="rise in nats up to which a path is flat")
+    error_tolerance: float = Field(0.01, gt=0, lt=1, description="the same for the test error, as a fraction")
     level: float = Field(0.95, gt=0.5, lt=1, description="level of the bootstrap interval")
     resamples: int = Field(1000, ge=100, le=20_000, description="bootstrap resamplings")
     radius: float = Field(0.1, gt=0, le=10, description="relative distance at which sharpness is measured")
@@ -164,7 +169,15 @@ class Spec(BaseModel):
     model: Model = Field(Model(), description="the network")
     seed: Seed = Field(0, description="seed of everything without a seed")
     training: Training = Field(Training(), description="settings of all minima, unless a minimum overrides them")
-    minima: dict[Name, Minimum] = Field(min_length=1, max_length=16, description="the trained networks, by name")
+    minima: dict[Name, Minimum] = Field(
+        min_length=1, max_length=256, description="the trained networks, by name; every pair gets its line"
+    )
+    methods: tuple[str | dict[str, Any], ...] | None = Field(
+        None, max_length=32, description="pruning methods to compare, instead of minima; or objects with their options"
+    )
+    sparsities: tuple[float, ...] | None = Field(None, max_length=8, description="shares of zero groups for `methods`")
+    macs: tuple[float, ...] | None = Field(None, max_length=8, description="shares of multiply-adds left, instead")
+    seeds: int | None = Field(None, ge=1, le=20, description="repetitions of `methods`, each from another seed")
     curves: dict[Name, Curve] | None = Field(
         None, max_length=32, description="curves by name; by default from the first minimum"
     )
@@ -187,6 +200,8 @@ class Spec(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_minima(cls, values: Any) -> Any:
+        if isinstance(values, dict):
+            values = with_methods(values)
         if isinstance(values, dict) and values.get("minima") is None:
             message = "minima is missing: name at least one, as {'sgd': {'optimizer': 'sgd'}}"
             raise_errors([InvalidField(("minima",), None, message)])
@@ -194,8 +209,59 @@ class Spec(BaseModel):
 
     @model_validator(mode="after")
     def _check_references(self) -> Self:
-        raise_errors([*self._split_errors(), *self._curve_errors(), *self._plane_errors(), *self._verdict_errors()])
+        raise_errors(
+            [
+                *self._split_errors(),
+                *self._method_errors(),
+                *self._curve_errors(),
+                *self._plane_errors(),
+                *self._verdict_errors(),
+            ]
+        )
         return self
+
+    def _method_errors(self) -> Iterator[InvalidField]:
+        if self.methods is None and len(self.minima) > _MOST_MINIMA:
+            message = f"{len(self.minima)} minima have too many lines between them: give {_MOST_MINIMA} at most"
+            yield InvalidField(("minima",), len(self.minima), message)
+        if self.training.of is not None:
+            yield InvalidField(("training", "of"), self.training.of, "training cannot have it: give `of` in a minimum")
+        for name, own in self.minima.items():
+            path: FieldPath = ("minima", name, "of")
+            if own.of is not None and own.of not in self.minima:
+                yield self._unknown_minimum(path, own.of)
+            elif own.of is not None and name in self.sources(name):
+                yield InvalidField(
+                    path, own.of, f"{name!r} would start from itself: use the weights of another minimum"
+                )
+            if own.checkpoint is not None:
+                continue
+            yield from self._merged_errors(name)
+
+    def _merged_errors(self, name: str) -> Iterator[InvalidField]:
+        """What is wrong with a minimum's settings together with those that it takes from `training`."""
+        try:
+            merged = self.minimum(name)
+        except ValidationError as error:
+            for detail in error.errors():
+                message = detail["msg"].removeprefix("Value error, ")
+                yield InvalidField(("minima", name), None, f"together with training: {message}")
+            return
+        architecture = describe_models().get(self.model.name)
+        batch_norm = None if architecture is None else architecture.batch_norm
+        missing = missing_requirement(merged, batch_norm, self.minima[name].model_fields_set)
+        if missing is not None:
+            field, message = missing
+            yield InvalidField(("minima", name, field), getattr(merged, field), message)
+
+    def sources(self, name: str) -> list[str]:
+        """The minima whose weights a minimum starts from, one through the other."""
+        found: list[str] = []
+        source = self.minima[name].of
+        while source in self.minima and source not in found:
+            found.append(source)
+            source = self.minima[source].of
+        return found
 
     def _split_errors(self) -> Iterator[InvalidField]:
         given = list(self.splits)
@@ -270,7 +336,14 @@ class Spec(BaseModel):
         own = self.minima[name]
         if own.checkpoint is not None:
             return own
-        merged = {"seed": self.seed} | self.training.model_dump(exclude_unset=True) | own.model_dump(exclude_unset=True)
+        inherited = self.training.model_dump(exclude_unset=True)
+        if own.model_fields_set & {"optimizer", "method"}:  # another method than that of `training`
+            inherited = {field: value for field, value in inherited.items() if field not in ("optimizer", "method")}
+        merged = {"seed": self.seed} | inherited | own.model_dump(exclude_unset=True)
+        # Options that `training` has for other methods are not this one's; plain SGD never minded AltSDP's.
+        options = METHODS[merged.get("method") or "altsdp"].options
+        for field in OPTIONS - set(options) - own.model_fields_set:
+            merged.pop(field, None)
         strengths = own.model_fields_set.intersection(STRENGTHS)
         for name in strengths and set(STRENGTHS) - strengths:
             merged.pop(name, None)
@@ -324,8 +397,12 @@ class Spec(BaseModel):
 
     @property
     def lines(self) -> list[tuple[str, str]]:
-        """Every pair of minima, in the order of the spec."""
-        return list(combinations(self.minima, 2))
+        """Every pair of minima, in the order of the spec; of a comparison of methods, SGD and each other network."""
+        if self.methods is None:
+            return list(combinations(self.minima, 2))
+        start, end = self.between or (None, None)
+        judged = [(start, other) for other in (end, self.control) if start in self.minima and other in self.minima]
+        return list(dict.fromkeys([*star(list(self.minima)), *judged]))
 
     @property
     def between(self) -> tuple[str, str] | None:
@@ -340,6 +417,8 @@ class Spec(BaseModel):
     def control(self) -> str | None:
         """The unrelated minimum beside them."""
         rest = [name for name in self.minima if name not in (self.between or ())]
+        if self.methods is not None and "control" in rest:
+            return self.verdict.control or "control"
         return self.verdict.control or (rest[0] if rest else None)
 
     def resolved(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPEC, VERDICT, WORK
+from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPEC, VERDICT, WORK, compact_files
 from valleyscope.app.experiments.plan import Kind, Task
 from valleyscope.app.experiments.spec import Spec
 
@@ -22,16 +22,22 @@ def is_input(spec: Spec, task: Task, name: str) -> bool:
         return True
     match task.kind:
         case Kind.TRAIN:
-            return False
+            source = spec.minima[task.subject].of
+            return source is not None and name == f"{source}.safetensors"
         case Kind.FIT:
             curve = spec.all_curves[task.subject]
             return name in (f"{curve.start}.safetensors", f"{curve.end}.safetensors")
-        case Kind.FRAME | Kind.SURFACE:
+        case Kind.FRAME:
+            # A plane shows the training of every minimum that kept snapshots.
+            return _is_point(spec, name) or any(name.startswith(f"{WORK}/{run}/snapshot-") for run in spec.minima)
+        case Kind.SURFACE:
             trajectory = spec.all_planes[task.subject].trajectory
             is_snapshot = trajectory is not None and name.startswith(f"{WORK}/{trajectory}/snapshot-")
             return is_snapshot or _is_point(spec, name)
         case Kind.CURVE | Kind.LINE | Kind.SHARPNESS:
             return _is_point(spec, name)
+        case Kind.COMPACT:
+            return name == f"{task.subject}.safetensors"
         case Kind.VERDICT:
             return name.startswith((f"{WORK}/path-", f"{WORK}/sharpness-"))
 
@@ -48,6 +54,8 @@ def is_output(task: Task, name: str) -> bool:
             return name == f"{WORK}/path-{subject}.npz"
         case Kind.SHARPNESS:
             return name == f"{WORK}/sharpness-{subject}.json"
+        case Kind.COMPACT:
+            return name in (*compact_files(subject), f"{WORK}/compact-{subject}.json")
         case Kind.FRAME | Kind.SURFACE | Kind.VERDICT:
             return False
 

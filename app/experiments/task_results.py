@@ -43,8 +43,22 @@ class MeasuredSharpness:
 
 
 @dataclass(frozen=True)
+class CompactedMinimum:
+    report: dict[str, Any]  # `smaller`, and if so sizes and latencies, or why the network was refused
+
+
+@dataclass(frozen=True)
 class Judged:
     verdict: dict[str, Any]
 
 
-Result = TrainedMinimum | FittedCurve | FramedPlane | SurfaceTile | MeasuredPath | MeasuredSharpness | Judged
+Result = (
+    TrainedMinimum
+    | FittedCurve
+    | FramedPlane
+    | SurfaceTile
+    | MeasuredPath
+    | MeasuredSharpness
+    | CompactedMinimum
+    | Judged
+)

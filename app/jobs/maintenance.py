@@ -18,7 +18,7 @@ from valleyscope.app.storage.experiment_table import ACTIVE, ExperimentTable
 from valleyscope.app.storage.file_store import FileStore
 from valleyscope.app.storage.home import Home
 from valleyscope.app.storage.object_store import StoreUnavailable
-from valleyscope.app.storage.tables import contributions, events, experiments, task_attempts, task_results
+from valleyscope.app.storage.tables import contributions, events, experiments, shares, task_attempts, task_results
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class Maintenance(PeriodicThread):
             return
         self._jobs.delete_experiment(experiment)
         with self._database.write() as connection:
-            for table in (task_attempts, task_results, contributions, events):
+            for table in (task_attempts, task_results, contributions, events, shares):
                 connection.execute(table.delete().where(table.c.experiment == experiment))
             connection.execute(experiments.delete().where(experiments.c.id == experiment))
 

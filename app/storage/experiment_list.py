@@ -56,10 +56,13 @@ class Filters:
     search: str | None = None
     tag: str | None = None
     trash: bool = False
+    ids: tuple[str, ...] | None = None
 
     def conditions(self) -> list[sa.ColumnElement[bool]]:
         found: list[sa.ColumnElement[bool]] = [_columns.deleted.is_(False)]
         found.append(_columns.trashed.is_not(None) if self.trash else _columns.trashed.is_(None))
+        if self.ids is not None:
+            found.append(_columns.id.in_(self.ids))
         if self.state is not None:
             found.append(_columns.state == self.state)
         if self.search:

@@ -177,12 +177,13 @@ class ExperimentTable:
         search: str | None = None,
         tag: str | None = None,
         trash: bool = False,
+        ids: tuple[str, ...] | None = None,
         sort: str = NEWEST_FIRST,
         after: str | None = None,
         limit: int = 50,
     ) -> Page:
         """A page of the experiments, or of those in the trash."""
-        query = page_query(Filters(state, search, tag, trash), sort, after, limit + 1)
+        query = page_query(Filters(state, search, tag, trash, ids), sort, after, limit + 1)
         with self._database.read() as connection:
             rows = connection.execute(query).all()
             items = _with_active_time(connection, [_row(row) for row in rows[:limit]])
@@ -306,16 +307,24 @@ class ExperimentTable:
             values |= {"progress": 1.0, "started": sa.func.coalesce(experiments.c.started, now)}
         events: list[tuple[str, Mapping[str, Any]]] = []
         if verdict is not None:
-            values |= {"verdict_kind": verdict["kind"], "sentence": verdict["sentence"], **(figures or {})}
-            line, control = verdict.get("line") or {}, verdict.get("control") or {}
-            values["rise"] = (line.get("rise") or {}).get("value")
-            values["barrier"] = line.get("barrier")
-            values["control_barrier"] = (control.get("line") or {}).get("barrier")
+            values |= {**verdict_columns(verdict), **(figures or {})}
             events.append(("verdict", verdict))
         row = connection.execute(
             experiments.update().where(experiments.c.id == experiment).values(values).returning(experiments.c.run)
         ).one()
         append_events(connection, experiment, [*events, ("state", {"state": state, "run": row.run, "error": error})])
+
+
+def verdict_columns(verdict: Mapping[str, Any]) -> dict[str, Any]:
+    """What the list shows of a verdict, and sorts by."""
+    line, control = verdict.get("line") or {}, verdict.get("control") or {}
+    return {
+        "verdict_kind": verdict.get("kind"),
+        "sentence": verdict.get("sentence"),
+        "rise": (line.get("rise") or {}).get("value"),
+        "barrier": line.get("barrier"),
+        "control_barrier": (control.get("line") or {}).get("barrier"),
+    }
 
 
 def mark_running(connection: sa.Connection, experiment: str, stage: str) -> None:

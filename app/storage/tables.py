@@ -115,6 +115,17 @@ processes = sa.Table(
     sa.Column("seen", _time, nullable=False),
 )
 
+shares = sa.Table(
+    "valley_shares",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("experiment", sa.String(32), nullable=False, index=True),
+    sa.Column("key", sa.LargeBinary, nullable=False),
+    sa.Column("created", _time, nullable=False),
+    sa.Column("expires", _time, nullable=False),
+)
+"""Read-only links to experiments. `key` signs the token of the link; without its row a token is worth nothing."""
+
 checkpoints = sa.Table(
     "valley_checkpoints",
     metadata,

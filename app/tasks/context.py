@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from valleyscope.app.tasks.torch_device import SMALLEST_BLOCK, retry_smaller_blo
 from valleyscope.landscape import Bezier, Plane, PolyChain, flatten
 from valleyscope.landscape.evaluation.evaluator import Evaluator
 from valleyscope.landscape.geometry.curves import Curve
+from valleyscope.landscape.storage.records import Floats
 from valleyscope.training import Dataset, build_model, load_dataset
 from valleyscope.training.checkpoints import load_checkpoint
 
@@ -62,9 +64,7 @@ class TaskContext:
     def minimum(self, name: str) -> Tensor:
         """The weights of a minimum as a flat vector."""
         if name not in self._vectors:
-            model = self.network()
-            load_checkpoint(self.minimum_file(name), model)
-            self._vectors[name] = flatten(model)
+            self._vectors[name] = self._weights(self.minimum_file(name))
         return self._vectors[name]
 
     def curve(self, name: str) -> Curve:
@@ -86,6 +86,9 @@ class TaskContext:
     def sharpness_file(self, minimum: str) -> Path:
         return self.work / f"sharpness-{minimum}.json"
 
+    def compact_file(self, minimum: str) -> Path:
+        return self.work / f"compact-{minimum}.json"
+
     def points(self) -> dict[str, Tensor]:
         """All named points that there are: minima, and the bends of curves."""
         named = {name: self.minimum(name) for name in self.spec.minima if self.minimum_file(name).is_file()}
@@ -96,12 +99,24 @@ class TaskContext:
 
     def snapshots(self, minimum: str) -> Tensor:
         """The weights along a training run, one row each, oldest first."""
+        return torch.stack([self._weights(file) for file in self.snapshot_files(minimum)])
+
+    def trajectories(self, plane: str) -> dict[str, Floats]:
+        """The snapshots of every trained minimum that kept some, projected on a plane, one row of x and y each."""
+        found = {}
+        for minimum in self.spec.minima:
+            if self.minimum_file(minimum).is_file() and (files := self.snapshot_files(minimum)):
+                # One at a time: a hundred copies of a large network would not fit into memory.
+                found[minimum] = np.array([self.plane(plane).coordinates(self._weights(file)) for file in files])
+        return found
+
+    def snapshot_files(self, minimum: str) -> list[Path]:
+        return sorted((self.work / minimum).glob("snapshot-*.safetensors"))
+
+    def _weights(self, file: Path) -> Tensor:
         model = self.network()
-        rows = []
-        for path in sorted((self.work / minimum).glob("snapshot-*.safetensors")):
-            load_checkpoint(path, model)
-            rows.append(flatten(model).clone())
-        return torch.stack(rows)
+        load_checkpoint(file, model)
+        return flatten(model)
 
     def plane(self, name: str) -> Plane:
         if name not in self._planes:

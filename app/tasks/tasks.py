@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,9 @@ from valleyscope.app.experiments.task_results import (
     SurfaceTile,
     TrainedMinimum,
 )
+from valleyscope.app.tasks.compact_task import make_compact
 from valleyscope.app.tasks.context import TaskContext
+from valleyscope.app.tasks.fit_watch import FitWatch, read_fit
 from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.tasks.torch_device import MemoryFull, device_name, is_memory_full, set_precision, torch_device
 from valleyscope.landscape import along, fit_curve, verdict
@@ -34,14 +35,13 @@ from valleyscope.landscape.analysis.profiles import Profile, line
 from valleyscope.landscape.analysis.sharpness import sharpness
 from valleyscope.landscape.analysis.surfaces import evaluate_tile
 from valleyscope.landscape.evaluation.evaluator import Values
-from valleyscope.landscape.fitting.fit_curve import FittingProgress
 from valleyscope.landscape.geometry.curves import Curve
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.plane_record import plane_record
 from valleyscope.landscape.storage.records import LayerRecord, MinimumRecord, PathRecord, PathValues, line_name
 from valleyscope.training import train
 from valleyscope.training.augmentation import crop_and_flip
-from valleyscope.training.checkpoints import Checkpoint, check_state, read_checkpoint, save_checkpoint
+from valleyscope.training.checkpoints import Checkpoint, check_state, load_checkpoint, read_checkpoint, save_checkpoint
 from valleyscope.training.epochs import Epoch, measure
 from valleyscope.training.loop import Progress
 from valleyscope.training.parameter_groups import partition
@@ -49,6 +49,7 @@ from valleyscope.training.parameter_groups import partition
 Report = Callable[[float, dict[str, Any]], None]
 CancelCheck = Callable[[], bool]
 
+_VALUES = ("loss", "error", "samples", "guessing", "wrong")
 _context: TaskContext | None = None
 
 
@@ -90,13 +91,16 @@ def _run(context: TaskContext, task: Task, report: Report, cancelled: CancelChec
         case Kind.CURVE:
             spec = context.spec.all_curves[task.subject]
             path = context.curve(task.subject)
-            return _path(context, task.subject, spec.kind, spec.start, spec.end, path, cancelled)
+            found = _path(context, task.subject, spec.kind, spec.start, spec.end, path, cancelled)
+            return MeasuredPath(replace(found.record, fit=read_fit(context.curve_file(task.subject))))
         case Kind.LINE:
             start, end = next(pair for pair in context.spec.lines if line_name(*pair) == task.subject)
             path = line(context.minimum(start), context.minimum(end))
             return _path(context, task.subject, "line", start, end, path, cancelled)
         case Kind.SHARPNESS:
             return _sharpness(context, task.subject, cancelled)
+        case Kind.COMPACT:
+            return make_compact(context, task.subject)
         case Kind.VERDICT:
             return _judge(context)
 
@@ -116,7 +120,10 @@ def _train(context: TaskContext, name: str, report: Report, cancelled: CancelChe
         if settings.checkpoint is not None:
             _adopt(context, name, described)
         else:
-            model = context.network(settings.initialisation).to(torch_device())
+            model = context.network(settings.initialisation)
+            if settings.of is not None:
+                load_checkpoint(context.minimum_file(settings.of), model)
+            model = model.to(torch_device())
 
             def watch(progress: Progress) -> None:
                 details: dict[str, Any] = {"epoch": progress.epoch, "epochs": progress.epochs, "loss": progress.loss}
@@ -129,7 +136,9 @@ def _train(context: TaskContext, name: str, report: Report, cancelled: CancelChe
             trained = train(
                 model, context.data, settings, directory=context.work / name, progress=watch, cancelled=cancelled
             )
-            metrics = {"epochs": [epoch.to_json() for epoch in trained.epochs]}
+            metrics: dict[str, Any] = {"epochs": [epoch.to_json() for epoch in trained.epochs]}
+            if trained.pruning:
+                metrics["pruning"] = trained.pruning
             save_checkpoint(path, model, spec=described, metrics=metrics)
     (context.work / name / "training-state.pt").unlink(missing_ok=True)
     return TrainedMinimum(_minimum_record(name, read_checkpoint(path)), context.data.fingerprint)
@@ -156,12 +165,13 @@ def _minimum_record(name: str, checkpoint: Checkpoint) -> MinimumRecord:
     settings = checkpoint.spec["training"]
     return MinimumRecord(
         name=name,
-        optimizer=settings.get("optimizer", "checkpoint"),
+        optimizer=settings.get("method") or settings.get("optimizer", "checkpoint"),
         settings=settings,
         epochs={column: np.array([getattr(epoch, column) for epoch in epochs], dtype=np.float64) for column in columns},
         layers=[LayerRecord(**asdict(layer)) for layer in epochs[-1].layers],
         final={column: float(getattr(epochs[-1], column)) for column in columns},
         checkpoint=f"{name}.safetensors",
+        pruning=checkpoint.metrics.get("pruning", {}),
     )
 
 
@@ -170,6 +180,7 @@ def _fit(context: TaskContext, name: str, report: Report, cancelled: CancelCheck
     path = context.curve_file(name)
     if not path.is_file():
         settings = context.spec.training
+        watch = FitWatch(report)
         curve = fit_curve(
             context.network().to(torch_device()),
             context.minimum(spec.start),
@@ -185,11 +196,11 @@ def _fit(context: TaskContext, name: str, report: Report, cancelled: CancelCheck
             seed=context.spec.seed if spec.seed is None else spec.seed,
             state_path=context.work / f"curve-{name}-state.pt",
             augment=_augmentation(context),
-            progress=_seldom(report),
+            progress=watch.report,
             cancelled=cancelled,
         )
         with write_atomically(path) as file:
-            file.write(save({"points": curve.points.cpu().contiguous()}))
+            file.write(save({"points": curve.points.cpu().contiguous(), **watch.columns()}))
         (context.work / f"curve-{name}-state.pt").unlink(missing_ok=True)
     return FittedCurve(length=context.curve(name).length())
 
@@ -200,19 +211,6 @@ def _augmentation(context: TaskContext) -> Callable[[Tensor, Generator], Tensor]
     if not (context.data.augmented if wanted is None else wanted):
         return None
     return lambda x, generator: crop_and_flip(x, generator, context.data.border)
-
-
-def _seldom(report: Report, every: float = 0.2) -> Callable[[FittingProgress], None]:
-    """Pass on a few steps a second: there are thousands."""
-    last = 0.0
-
-    def pass_on(step: FittingProgress) -> None:
-        nonlocal last
-        if time.monotonic() - last >= every:
-            last = time.monotonic()
-            report(step.share, {"epoch": step.epoch, "epochs": step.epochs, "loss": step.loss})
-
-    return pass_on
 
 
 def _frame(context: TaskContext, name: str) -> FramedPlane:
@@ -228,6 +226,7 @@ def _frame(context: TaskContext, name: str) -> FramedPlane:
         margin=spec.margin,
         defining=spec.through or tuple(filter(None, (spec.around, spec.trajectory))),
         path_points=context.spec.points,
+        trajectories=context.trajectories(name),
     )
     return FramedPlane(record)
 
@@ -268,7 +267,7 @@ def _path(
 def _arrays(profile: Profile) -> dict[str, Any]:
     arrays = {"kind": np.array(profile.kind), "t": profile.t, "arc": profile.arc}
     for split, values in profile.splits.items():
-        arrays |= {f"{split}.{field}": getattr(values, field) for field in ("loss", "error", "samples", "guessing")}
+        arrays |= {f"{split}.{field}": getattr(values, field) for field in _VALUES}
     return arrays
 
 
@@ -281,9 +280,9 @@ def _profile(context: TaskContext, name: str) -> Profile:
 
 def _values(arrays: Mapping[str, Any], split: str) -> Values:
     loss, error, samples = (arrays[f"{split}.{field}"] for field in ("loss", "error", "samples"))
-    # Paths that an older worker measured do not say what guessing would reach.
-    guessing = arrays.get(f"{split}.guessing")
-    return Values(loss, error, samples, None if guessing is None else float(guessing))
+    # Paths that an older worker measured do not say what guessing would reach, nor which samples are wrong.
+    guessing, wrong = (arrays.get(f"{split}.{field}") for field in ("guessing", "wrong"))
+    return Values(loss, error, samples, None if guessing is None else float(guessing), wrong)
 
 
 def _sharpness(context: TaskContext, name: str, cancelled: CancelCheck) -> MeasuredSharpness:
@@ -318,6 +317,7 @@ def _judge(context: TaskContext) -> Judged:
         curve_name=_curve_name(spec, start, end) or "curve",
         control_name=control or "control",
         tolerance=spec.verdict.tolerance,
+        error_tolerance=spec.verdict.error_tolerance,
         level=spec.verdict.level,
         resamples=spec.verdict.resamples,
         seed=spec.seed,

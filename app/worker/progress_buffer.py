@@ -35,11 +35,13 @@ class ProgressBuffer:
         details = message.details
         if "forecast" in details:
             self._add_forecast(details["forecast"])
-        if "record" in details:
-            self._add_epoch(details["record"], details["epochs"])
-        elif self.task.kind is Kind.FIT:
+        if self.task.kind is Kind.FIT:
+            for record in details.get("records", ()):
+                self._add_curve_epoch(record, details["epochs"])
             shown = {key: details[key] for key in ("epoch", "epochs", "loss") if key in details}
             self._curve = {"curve": self.task.subject, "share": message.share} | shown
+        elif "record" in details:
+            self._add_epoch(details["record"], details["epochs"])
 
     @property
     def due(self) -> bool:
@@ -61,11 +63,21 @@ class ProgressBuffer:
         warning = {"minimum": self.task.subject, "message": forecast["text"], "harmless": prunes}
         self._events.append(("warning", warning))
 
+    def _add_curve_epoch(self, record: Mapping[str, Any], epochs: int) -> None:
+        """The mean loss of a complete epoch of a fit; the first report of a resumed fit has all of them."""
+        if _is_kept(record["epoch"], epochs):
+            shown = {"share": record["epoch"] / epochs, "epochs": epochs, "record": record}
+            self._events.append(("curve", {"curve": self.task.subject} | shown))
+
     def _add_epoch(self, record: Mapping[str, Any], epochs: int) -> None:
-        stride = max(1, epochs // _MOST_EVENTS)
-        if record["epoch"] % stride == 0 or record["epoch"] == epochs:
+        if _is_kept(record["epoch"], epochs):
             values = {key: value for key, value in record.items() if key != "layers"}
             self._events.append(("epoch", {"minimum": self.task.subject, "epochs": epochs} | values))
+
+
+def _is_kept(epoch: int, epochs: int) -> bool:
+    """Whether an epoch gets an event of its own: all of them, unless there are very many."""
+    return epoch % max(1, epochs // _MOST_EVENTS) == 0 or epoch == epochs
 
 
 def outcome_events(spec: Spec, task: Task, result: Result, seconds: float) -> Events:

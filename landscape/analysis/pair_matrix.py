@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from valleyscope.landscape.analysis.barriers import Barrier, Estimate, measured_barrier, path_losses
 from valleyscope.landscape.analysis.path_estimates import known_estimate
 from valleyscope.landscape.storage.landscape_file import Landscape
+from valleyscope.landscape.storage.matrix_record import MatrixRecord
 from valleyscope.landscape.storage.records import PathRecord, between, recorded
 
 QUANTITIES = ("barrier", "rise")
@@ -26,6 +29,7 @@ class PairMatrix:
     split: str
     lines: tuple[tuple[Barrier | None, ...], ...]
     level: float = 0.95
+    tolerance: float = 0.05
 
     def __iter__(self) -> Iterator[tuple[str, str, Barrier | None]]:
         """Every pair once, with its line."""
@@ -37,20 +41,35 @@ class PairMatrix:
         """A square of barriers or rises; None on the diagonal and where a line is missing."""
         return [[_number(line, quantity) for line in row] for row in self.lines]
 
+    def bounds(self, quantity: str, bound: str) -> list[list[float | None]]:
+        """The same square of the ends of the intervals, ``low`` or ``high``; None also where there is no interval."""
+        return [[_bound(line, quantity, bound) for line in row] for row in self.lines]
+
     def to_json(self) -> dict[str, Any]:
         return {
             "minima": list(self.minima),
             "split": self.split,
             "level": self.level,
+            "tolerance": self.tolerance,
             **{
                 quantity: {
                     "value": self.values(quantity),
-                    "low": [[_bound(line, quantity, "low") for line in row] for row in self.lines],
-                    "high": [[_bound(line, quantity, "high") for line in row] for row in self.lines],
+                    "low": self.bounds(quantity, "low"),
+                    "high": self.bounds(quantity, "high"),
                 }
                 for quantity in QUANTITIES
             },
         }
+
+    def to_record(self) -> MatrixRecord:
+        """The matrix as arrays for ``landscape.h5``."""
+        squares = {quantity: self.values(quantity) for quantity in QUANTITIES}
+        squares |= {
+            f"{quantity}_{bound}": self.bounds(quantity, bound) for quantity in QUANTITIES for bound in ("low", "high")
+        }
+        # None becomes NaN.
+        arrays = {name: np.array(square, dtype=np.float64) for name, square in squares.items()}
+        return MatrixRecord(self.minima, self.split, self.level, arrays)
 
 
 def pair_matrix(landscape: Landscape) -> PairMatrix:
@@ -59,10 +78,28 @@ def pair_matrix(landscape: Landscape) -> PairMatrix:
     Intervals are there where they were computed with the verdict; files of earlier versions have none.
     """
     names = tuple(landscape.minima)
-    stored = landscape.verdict or {}
-    split = stored.get("split") or _split(landscape)
+    split = judged_split(landscape)
     rows = tuple(tuple(_line(landscape, split, first, second) for second in names) for first in names)
-    return PairMatrix(names, split, rows, stored.get("level", 0.95))
+    return PairMatrix(names, split, rows, judging(landscape, "level", 0.95), judging(landscape, "tolerance", 0.05))
+
+
+def judging(landscape: Landscape, name: str, default: float) -> float:
+    """A setting of the verdict: as it was used, else as the spec has it."""
+    for source in (landscape.verdict, landscape.spec.get("verdict")):
+        value = source.get(name) if isinstance(source, Mapping) else None
+        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+            return value
+    return default
+
+
+def judged_split(landscape: Landscape) -> str:
+    """The data that the verdict uses; without a verdict train, or test where only its losses are known."""
+    if landscape.verdict and isinstance(split := landscape.verdict.get("split"), str):
+        return split
+    known = {
+        split for line in landscape.lines.values() for split, values in line.splits.items() if recorded(values.loss)
+    }
+    return "test" if "test" in known and "train" not in known else "train"
 
 
 def _line(landscape: Landscape, split: str, first: str, second: str) -> Barrier | None:
@@ -85,13 +122,6 @@ def _reversed(found: Barrier) -> Barrier:
         return found
     low, high = (None if bound is None else -bound for bound in (ends.high, ends.low))
     return Barrier(found.value, found.low, found.high, rise=found.rise, ends=Estimate(-ends.value, low, high))
-
-
-def _split(landscape: Landscape) -> str:
-    known = {
-        split for line in landscape.lines.values() for split, values in line.splits.items() if recorded(values.loss)
-    }
-    return "test" if "test" in known and "train" not in known else "train"
 
 
 def _estimate(line: Barrier | None, quantity: str) -> Estimate | None:

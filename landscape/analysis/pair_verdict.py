@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from valleyscope.landscape.analysis.barriers import Barrier, Floats, path_losses
-from valleyscope.landscape.analysis.pair_matrix import line_estimate
+from valleyscope.landscape.analysis.pair_matrix import judged_split, judging, line_estimate
 from valleyscope.landscape.analysis.verdict import Control, verdict
 from valleyscope.landscape.analysis.verdict_kind import kind_of
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -15,7 +15,11 @@ from valleyscope.landscape.storage.records import PathRecord, between
 
 
 class UnknownPair(ValueError):
-    """The two names are not minima with a straight line between them; the message says what is missing."""
+    """The two names are not two minima of the landscape; the message says which are."""
+
+
+class MissingLine(ValueError):
+    """The straight line between the two minima has no values."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +46,17 @@ def pair_verdict(landscape: Landscape, first: str, second: str) -> dict[str, Any
     stored = landscape.verdict or {}
     for name in (first, second):
         if name not in landscape.minima:
-            raise UnknownPair(f"{name!r} is not a minimum here: use two of {', '.join(landscape.minima)}")
+            raise UnknownPair(
+                f"between names {name!r}, which is not a minimum: use two of {', '.join(landscape.minima)}"
+            )
     if first == second:
         raise UnknownPair(f"between names {first!r} twice: use two of {', '.join(landscape.minima)}")
     if stored.get("between") == [first, second]:
         return dict(stored)
-    split = stored.get("split", "train")
+    split = judged_split(landscape)
     line = _path(landscape, landscape.lines, split, first, second)
     if line is None:
-        raise UnknownPair(f"the line from {first} to {second} has no values yet")
+        raise MissingLine(f"the line from {first} to {second} has no values")
     curve = _path(landscape, landscape.curves, split, first, second)
     control, control_line = _control(landscape, split, first, second)
     control_curve = None if control is None else _path(landscape, landscape.curves, split, first, control)
@@ -63,10 +69,10 @@ def pair_verdict(landscape: Landscape, first: str, second: str) -> dict[str, Any
         between=(first, second),
         curve_name=curve.name if curve else "curve",
         control_name=control or "control",
-        tolerance=stored.get("tolerance", 0.05),
+        tolerance=judging(landscape, "tolerance", 0.05),
         error_tolerance=errors.get("tolerance", 0.01),
         split=split,
-        level=stored.get("level", 0.95),
+        level=judging(landscape, "level", 0.95),
         resamples=stored.get("bootstrap", 1000),
         sharpness={name: values for name, values in (stored.get("sharpness") or {}).items() if name in (first, second)},
     )

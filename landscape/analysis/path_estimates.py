@@ -34,11 +34,25 @@ def with_path_estimates(
 
 
 def known_estimate(verdict: Mapping[str, Any] | None, name: str) -> Barrier | None:
-    """What a verdict keeps of a path; None in files without intervals, or where a loss overflows."""
-    found = ((verdict or {}).get("paths") or {}).get(name)
-    if not found or any(found[key] is None for key in ("barrier", "low", "high", "rise", "ends")):
+    """What a verdict keeps of a path; None without intervals, where a loss overflows, or if it is malformed."""
+    paths = (verdict or {}).get("paths")
+    found = paths.get(name) if isinstance(paths, Mapping) else None
+    if not isinstance(found, Mapping):
         return None
-    rise, ends = (Estimate(**found[key]) for key in ("rise", "ends"))
-    if None in (rise.value, ends.value):
+    height = _estimate(found, "barrier")
+    rise, ends = (_estimate(found.get(key), "value") for key in ("rise", "ends"))
+    if height is None or rise is None or ends is None:
         return None
-    return Barrier(found["barrier"], found["low"], found["high"], rise=rise, ends=ends)
+    return Barrier(height.value, height.low, height.high, rise=rise, ends=ends)
+
+
+def _estimate(values: Any, key: str) -> Estimate | None:
+    """A number with its bounds; an uploaded file may have anything here."""
+    if not isinstance(values, Mapping):
+        return None
+    numbers = [
+        float(number)
+        for name in (key, "low", "high")
+        if isinstance(number := values.get(name), int | float) and not isinstance(number, bool)
+    ]
+    return Estimate(*numbers) if len(numbers) == 3 else None

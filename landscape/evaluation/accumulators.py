@@ -19,20 +19,23 @@ from valleyscope.landscape.evaluation.splits import Split
 class Values:
     """Mean loss and error rate in [0, 1] at every point, shape (n,); NaN where a loss has no error.
 
-    ``samples`` has the loss of every sample at every point, shape (n, N), if requested. ``guessing`` is the loss of
-    always predicting the class frequencies, for classifiers. ``unit`` is that of the loss: nats, or empty.
+    ``samples`` has the loss of every sample at every point, shape (n, N), if requested, and ``wrong`` whether its class
+    is wrong. ``guessing`` is the loss of always predicting the class frequencies, for classifiers. ``unit`` is that of
+    the loss: nats, or empty.
     """
 
     loss: NDArray[np.float64]
     error: NDArray[np.float64]
     samples: NDArray[np.float32] | None = None
     guessing: float | None = None
+    wrong: NDArray[np.bool_] | None = None
     unit: str = "nats"
 
     def reversed(self) -> Values:
         """The values with the last point first."""
         samples = None if self.samples is None else self.samples[::-1]
-        return replace(self, loss=self.loss[::-1], error=self.error[::-1], samples=samples)
+        wrong = None if self.wrong is None else self.wrong[::-1]
+        return replace(self, loss=self.loss[::-1], error=self.error[::-1], samples=samples, wrong=wrong)
 
 
 class LossAccumulator:
@@ -43,6 +46,7 @@ class LossAccumulator:
         self._loss = torch.zeros(points, dtype=torch.float64, device=split.y.device)
         self._wrong = torch.zeros(points, dtype=torch.float64, device=split.y.device)
         self._samples = np.empty((points, len(split)), dtype=np.float32) if samples else None
+        self._misses = np.empty((points, len(split)), dtype=np.bool_) if samples else None
 
     def add(self, first: int, part: slice, logits: Tensor) -> None:
         """Add the logits (points, samples, classes) of a block at the points from index ``first`` on.
@@ -55,13 +59,14 @@ class LossAccumulator:
         for point, (loss, misses) in enumerate(zip(losses.view(-1, block), wrong.view(-1, block), strict=True), first):
             self._loss[point] += loss.sum()
             self._wrong[point] += misses.sum()
-        if self._samples is not None:
+        if self._samples is not None and self._misses is not None:
             self._samples[first : first + points, part] = losses.view(-1, block).cpu().numpy()
+            self._misses[first : first + points, part] = wrong.view(-1, block).cpu().numpy()
 
     def values(self) -> Values:
         """Means over all samples of the split."""
         loss, error = ((total / len(self.split)).cpu().numpy() for total in (self._loss, self._wrong))
-        return Values(loss, error, self._samples, self.split.guessing)
+        return Values(loss, error, self._samples, self.split.guessing, self._misses)
 
 
 class TermAccumulator:
@@ -110,7 +115,7 @@ class TermAccumulator:
         if samples is not None and not (self._count == self._size).all():
             samples = samples * np.float32(self._size / self._count[0])
         guessing = guessing_loss(self._classes) if self._classes.sum() else None
-        return Values(loss, error, samples, guessing, self._objective.unit)
+        return Values(loss, error, samples, guessing, unit=self._objective.unit)
 
 
 class OutputAccumulator:

@@ -195,10 +195,10 @@ def _one_each(values: Any, samples: int, what: str) -> Tensor:
 
 def _cross_entropy(output: Tensor, target: Tensor) -> Terms:
     if output.dim() < 2 or target.shape != output.shape[:1] + output.shape[2:]:
-        if target.is_floating_point() and target.dim() > 1:
+        if target.dim() > 1 and target.shape == output.shape:
             raise ValueError(
-                f"loss 'cross_entropy': y of shape {tuple(target.shape)} has data type {target.dtype}; expected labels "
-                "of shape (N,), class numbers, or another loss such as loss='mse'"
+                f"loss 'cross_entropy': y of shape {tuple(target.shape)} is not class numbers; expected labels "
+                "of shape (N,), or another loss such as loss='mse'"
             )
         hint = ", or loss='token_cross_entropy'" if target.shape == output.shape[:-1] and output.dim() == 3 else ""
         raise ValueError(

@@ -148,8 +148,8 @@ def _batches(name: str, data: Any) -> Iterable[Any]:
         if hasattr(data, "__getitem__") and isinstance(data, Sized) and not isinstance(data, Mapping | str):
             return DataLoader(data, batch_size=_BATCH)  # type: ignore[arg-type]
         raise ValueError(
-            f"split {name!r} is not a pair (x, y) of tensors but a {type(data).__name__}; give tensors such as (x, y), nested tuples or dicts of "
-            "tensors, a Dataset, a DataLoader or another iterable of batches"
+            f"split {name!r} is not a pair (x, y) of tensors but a {type(data).__name__}; give tensors, nested "
+            "tuples or dicts of tensors, a Dataset, a DataLoader or another iterable of batches"
         )
     return data  # type: ignore[no-any-return]
 

@@ -1,4 +1,4 @@
-"""A landscape in the formats of other tools: CSV, VTK for ParaView, PNG and SVG for papers.
+"""A landscape in the formats of other tools: CSV, VTK for ParaView, PNG, SVG and PDF for papers.
 
 >>> import tempfile
 >>> from valleyscope.landscape.storage.landscape_file import Landscape
@@ -24,18 +24,20 @@ FORMATS: Final[dict[str, Writer]] = {
     "vtk": write_vtk,
     "png": lambda landscape, directory: _write_pictures(landscape, directory, "png"),
     "svg": lambda landscape, directory: _write_pictures(landscape, directory, "svg"),
+    "pdf": lambda landscape, directory: _write_pictures(landscape, directory, "pdf"),
 }
 
 
 def export(
     landscape: Landscape, directory: str | os.PathLike[str], formats: Iterable[str] = tuple(FORMATS)
 ) -> list[Path]:
-    """Write the landscape in each of the formats (csv, vtk, png, svg) and return the files, in order.
+    """Write the landscape in each of the formats (csv, vtk, png, svg, pdf) and return the files, in order.
 
     csv: surface.csv (a row a grid point), points.csv, tracks.csv (curves and trajectories on the planes), paths.csv
-    (values along curves and lines), minima.csv, training.csv and layers.csv. An overflow is ``inf``, what was not
-    computed or recorded is empty. vtk: <plane>.vts and <plane>-paths.vtp. png and svg: <plane>-<split>-<value>,
-    profile and paper. Files of these names are replaced, each at once; files without content are not written.
+    (values along curves and lines), matrix.csv (barrier and rise between every two minima), minima.csv, training.csv,
+    layers.csv and methods.csv. An overflow is ``inf``, what was not computed or recorded is empty. vtk: <plane>.vts and
+    <plane>-paths.vtp. png, svg and pdf: <plane>-<split>-<value>, profile and paper. Files of these names are replaced,
+    each at once; files without content are not written.
     """
     wanted = list(dict.fromkeys(formats))
     unknown = [name for name in wanted if name not in FORMATS]
@@ -46,7 +48,7 @@ def export(
     return [path for name in wanted for path in FORMATS[name](landscape, target)]
 
 
-def _write_pictures(landscape: Landscape, directory: Path, form: Literal["png", "svg"]) -> list[Path]:
+def _write_pictures(landscape: Landscape, directory: Path, form: Literal["png", "svg", "pdf"]) -> list[Path]:
     from valleyscope.landscape.export.matplotlib_figures import (
         write_pictures,  # matplotlib is heavy, and a table does not need it
     )

@@ -14,6 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from valleyscope.landscape.analysis.method_table import COLUMNS, method_table
+from valleyscope.landscape.analysis.pair_matrix import QUANTITIES, pair_matrix
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Grid, PathValues
@@ -28,9 +30,11 @@ def write_spreadsheets(landscape: Landscape, directory: Path) -> list[Path]:
         "points.csv": _points(landscape),
         "tracks.csv": _tracks(landscape),
         "paths.csv": _paths(landscape),
+        "matrix.csv": _matrix(landscape),
         "minima.csv": _minima(landscape),
         "training.csv": _training(landscape),
         "layers.csv": _layers(landscape),
+        "methods.csv": _methods(landscape),
     }
     written = []
     for name, rows in tables.items():
@@ -48,6 +52,11 @@ def surface_chunks(landscape: Landscape, rows: int = 2000) -> Iterator[bytes]:
     table = _surface(landscape)
     while chunk := list(islice(table, rows)):
         yield _encoded(chunk)
+
+
+def matrix_csv(landscape: Landscape) -> bytes:
+    """The bytes of matrix.csv."""
+    return _encoded(_matrix(landscape))
 
 
 def _surface(landscape: Landscape) -> Iterator[Row]:
@@ -86,6 +95,18 @@ def _paths(landscape: Landscape) -> Iterator[Row]:
             yield [path.name, path.kind, path.start, path.end, t, arc, *(cells[index] for cells in series)]
 
 
+def _matrix(landscape: Landscape) -> Iterator[Row]:
+    """Both directions of every pair, so a pivot table of it is the whole square."""
+    matrix = pair_matrix(landscape)
+    columns = [(quantity, bound) for quantity in QUANTITIES for bound in ("", "low", "high")]
+    yield ["from", "to", "split", *(f"{quantity}_{bound}".rstrip("_") for quantity, bound in columns)]
+    squares = [matrix.bounds(quantity, bound) if bound else matrix.values(quantity) for quantity, bound in columns]
+    for row, first in enumerate(matrix.minima):
+        for column, second in enumerate(matrix.minima):
+            if matrix.lines[row][column] is not None:
+                yield [first, second, matrix.split, *(square[row][column] for square in squares)]
+
+
 def _minima(landscape: Landscape) -> Iterator[Row]:
     columns = list(dict.fromkeys(name for minimum in landscape.minima.values() for name in minimum.final))
     yield ["minimum", "optimizer", *columns]
@@ -110,6 +131,18 @@ def _layers(landscape: Landscape) -> Iterator[Row]:
     for minimum in landscape.minima.values():
         for layer in minimum.layers:
             yield [minimum.name, *astuple(layer)]
+
+
+def _methods(landscape: Landscape) -> Iterator[Row]:
+    statistics = ("mean", "deviation", "count")
+    yield ["name", "method", "wish", "collapsed", *(f"{column}_{part}" for column in COLUMNS for part in statistics)]
+    for row in method_table(landscape):
+        cells = [
+            getattr(row.values[column], part) if column in row.values else None
+            for column in COLUMNS
+            for part in statistics
+        ]
+        yield [row.name, row.method, row.wish, row.collapsed, *cells]
 
 
 def _columns(records: Iterable[Mapping[str, Grid] | Mapping[str, PathValues]]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -41,13 +42,14 @@ from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import TRAJECTORY, Floats, PathRecord, PlaneRecord, error_split, recorded
 
-Format = Literal["png", "svg"]
+Format = Literal["png", "svg", "pdf"]
 
 _INKS: Final = STYLE["inks"]["light"]
 _WHITE: Final = STYLE["white"]
 _OUTLINE: Final = "#0c0e12"
 _STYLE: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",
+    "pdf.fonttype": 42,  # text stays text, which journals ask for
     "svg.hashsalt": "valleyscope",
     "font.size": 9,
     "axes.linewidth": 0.6,
@@ -56,6 +58,7 @@ _STYLE: Final[dict[Any, Any]] = {
     "xtick.color": _INKS["muted"],
     "ytick.color": _INKS["muted"],
 }
+_STYLE_LOCK: Final = threading.Lock()  # the style of matplotlib is one for all threads
 _DASHES: Final = {"solid": "-", "dash": (0, (5, 3)), "dot": (0, (1, 1.6))}
 # More points than this a side change nothing that can be seen in print, and make an SVG large.
 _FINEST: Final = 101
@@ -65,7 +68,7 @@ _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 def write_pictures(landscape: Landscape, directory: Path, form: Format) -> list[Path]:
     """Write <plane>-<split>-<value> for each recorded quantity, profile, and paper for the plane of the claim."""
     written = []
-    with mpl.rc_context(_STYLE):
+    with _STYLE_LOCK, mpl.rc_context(_STYLE):
         for name, figure in _pictures(landscape):
             path = directory / f"{name}.{form}"
             with write_atomically(path) as file:
@@ -74,14 +77,21 @@ def write_pictures(landscape: Landscape, directory: Path, form: Format) -> list[
     return written
 
 
-def _pictures(landscape: Landscape) -> Iterator[tuple[str, Figure]]:
+def paper_picture(landscape: Landscape, form: Format) -> bytes | None:
+    """The figure of the paper as the bytes of a file; None while its plane and paths are not computed."""
+    with _STYLE_LOCK, mpl.rc_context(_STYLE):
+        figure = next((figure for name, figure in _pictures(landscape, only="paper")), None)
+        return None if figure is None else _encoded(figure, form)
+
+
+def _pictures(landscape: Landscape, only: str | None = None) -> Iterator[tuple[str, Figure]]:
     colours, claim = colours_of(landscape.minima), claim_of(landscape)
     planes = computed_planes(landscape)
-    for plane in planes:
+    for plane in planes if only is None else ():
         for split, value in quantities_of(plane):
             yield f"{plane.name}-{split}-{value}", _plane_picture(plane, split, value, colours, claim)
     paths = [*landscape.curves.values(), *landscape.lines.values()]
-    if paths:
+    if paths and only is None:
         yield "profile", _profile_picture(paths, colours)
     if planes and paths and {("train", "loss"), ("test", "error")} <= set(quantities_of(planes[0])):
         yield "paper", _paper_picture(planes[0], paths, colours, claim)
@@ -287,6 +297,9 @@ def _encoded(figure: Figure, form: Format) -> bytes:
     whole: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": 0.08}
     if form == "png":
         figure.savefig(buffer, format="png", dpi=220, **whole)
+        return buffer.getvalue()
+    if form == "pdf":
+        figure.savefig(buffer, format="pdf", metadata={"CreationDate": None}, **whole)
         return buffer.getvalue()
     figure.savefig(buffer, format="svg", metadata={"Date": None}, **whole)
     return _NUMBER.sub(lambda match: f"{float(match[0]):.2f}", buffer.getvalue().decode()).encode()

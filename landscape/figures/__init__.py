@@ -6,6 +6,7 @@ figure sends arrays as binary and has neither NaN nor infinity outside of them.
 
 from valleyscope.landscape.figures.contour import contour
 from valleyscope.landscape.figures.paper import paper_figure, profile_paths
+from valleyscope.landscape.figures.pareto import pareto
 from valleyscope.landscape.figures.profile import profile
 from valleyscope.landscape.figures.sparsity import sparsity
 from valleyscope.landscape.figures.surface3d import surface3d
@@ -17,6 +18,7 @@ __all__ = [
     "QUANTITIES",
     "contour",
     "paper_figure",
+    "pareto",
     "profile",
     "profile_paths",
     "sparsity",

@@ -94,8 +94,21 @@ class FittingOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
+class FittedEpoch:
+    """One epoch of a fit: the mean loss of its batches, each at a random t, which estimates the loss over the curve.
+
+    ``bends`` has the distance of each bend from where it started, on the straight line.
+    """
+
+    epoch: int
+    loss: float
+    learning_rate: float
+    bends: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class FittingProgress:
-    """One step of a fit: its position, and the loss of its batch at its t."""
+    """One step of a fit: its position, the loss of its batch at its t, and all epochs that are complete."""
 
     epoch: int
     epochs: int
@@ -104,6 +117,11 @@ class FittingProgress:
     t: float
     loss: float
     learning_rate: float
+    history: tuple[FittedEpoch, ...] = ()
+
+    @property
+    def ends_epoch(self) -> bool:
+        return self.step + 1 == self.steps
 
     @property
     def share(self) -> float:
@@ -153,7 +171,7 @@ def fit_curve(
 
     With ``state_path`` the state is saved there every ``save_every`` seconds, when cancelled and at the end; a killed
     run that is started again gives bit-equal bends on the CPU. All randomness comes from ``seed``; torch's global
-    generators are not changed. ``progress`` is called every ``report_every`` seconds and for the last step;
+    generators are not changed. ``progress`` is called every ``report_every`` seconds and at the end of every epoch;
     ``cancelled`` is called before every step and stops the fit with ``Cancelled``.
     """
     settings = FittingSettings(kind, bends, epochs, batch_size, lr, momentum, weight_decay, seed)
@@ -183,7 +201,7 @@ def fit_curve(
             if path is not None and (position == fit.total or time.monotonic() - saved_at >= save_every):
                 write_state(path, identity, fit.state(position))
                 saved_at, saved_position = time.monotonic(), position
-            if progress is not None and (position == fit.total or time.monotonic() - reported_at >= report_every):
+            if progress is not None and (done.ends_epoch or time.monotonic() - reported_at >= report_every):
                 reported_at = time.monotonic()
                 progress(done)
         return fit.curve()
@@ -228,7 +246,9 @@ class CurveFit:
         points = torch.stack([self.flat.to_buffer(self.ends.point(t)) for t in inner])
         self.optimizer = BendSGD(self.flat, points, settings.momentum, settings.weight_decay)
         self.path = curve_class(settings.kind)(points)
+        self.history: list[FittedEpoch] = []
         self._epoch = -1
+        self._loss_sum = 0.0
 
     def _is_plain_classifier(self) -> bool:
         """Whether the network maps a tensor in memory to class scores; chooses its memory order and checks classes."""
@@ -286,7 +306,21 @@ class CurveFit:
             )
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step(coefficients, self.flat.pop_gradients(), rate)
-        return FittingProgress(epoch, self.settings.epochs, step, self.steps, t, value, rate)
+        self._loss_sum += value
+        if step + 1 == self.steps:
+            self.history.append(FittedEpoch(epoch + 1, self._loss_sum / self.steps, rate, self._bend_distances()))
+            self._loss_sum = 0.0
+        return FittingProgress(
+            epoch, self.settings.epochs, step, self.steps, t, value, rate, history=tuple(self.history)
+        )
+
+    def _bend_distances(self) -> tuple[float, ...]:
+        """How far each bend is from where it started."""
+        starts = np.linspace(0.0, 1.0, self.settings.bends + 2)[1:-1]
+        return tuple(
+            float(torch.linalg.vector_norm((bend - self.flat.to_buffer(self.ends.point(t))).double()))
+            for bend, t in zip(self.path.bends, starts, strict=True)
+        )
 
     def _scores(self, x: Tensor) -> Tensor:
         """The output of the network in training mode; BatchNorm needs two or more samples."""
@@ -314,6 +348,8 @@ class CurveFit:
             "velocities": self.optimizer.velocities,
             "factor": self.optimizer.factor,
             "buffers": dict(self.flat.network.named_buffers()),
+            "history": [asdict(epoch) for epoch in self.history],
+            "loss_sum": self._loss_sum,
         }
 
     def restore(self, state: dict[str, Any]) -> int:
@@ -323,6 +359,9 @@ class CurveFit:
         self.optimizer.factor = float(state["factor"])
         for name, buffer in self.flat.network.named_buffers():
             buffer.copy_(state["buffers"][name])
+        # States of earlier versions have no history: their mean losses start with the next epoch.
+        self.history = [FittedEpoch(**epoch | {"bends": tuple(epoch["bends"])}) for epoch in state.get("history", ())]
+        self._loss_sum = float(state.get("loss_sum", 0.0))
         return int(state["position"])
 
     def _draw_epoch(self, epoch: int) -> None:

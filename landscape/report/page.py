@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from plotly.offline import get_plotlyjs
 
+from valleyscope.landscape.analysis.method_table import method_table, remarks
 from valleyscope.landscape.claim import Claim, claim_of, computed_planes
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.figures import QUANTITIES, profile_paths
@@ -22,8 +23,10 @@ from valleyscope.landscape.figures.scale import significant
 from valleyscope.landscape.figures.theme import quantity_title
 from valleyscope.landscape.plot_style import STATIC, STYLE
 from valleyscope.landscape.report import tables
+from valleyscope.landscape.report.compact_table import compact_table
 from valleyscope.landscape.report.embedding import figure_data, import_map
 from valleyscope.landscape.report.html_text import moment, text
+from valleyscope.landscape.report.matrix_section import matrix_section
 from valleyscope.landscape.report.verdict_section import head
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -50,6 +53,8 @@ def report_html(landscape: Landscape) -> str:
         [
             *(_plane_section(plane, claim) for plane in planes),
             _paths_section(landscape),
+            matrix_section(landscape, colours),
+            _methods_section(landscape),
             _minima_section(landscape, colours),
             _training_section(landscape, colours),
             _surfaces_section(planes),
@@ -100,11 +105,23 @@ def _along(paths: Sequence[PathRecord]) -> str:
 def _minima_section(landscape: Landscape, colours: Mapping[str, str]) -> str:
     if not landscape.minima:
         return ""
-    content = tables.minima_table(landscape, colours)
+    content = tables.minima_table(landscape, colours) + tables.pruning_lines(landscape)
     if any(minimum.layers for minimum in landscape.minima.values()):
         plot = _figure("groups that are zero, by layer", kind="sparsity")
         content += f"<h3>Sparsity by layer</h3>{_legend(colours)}{plot}"
+    if compact := compact_table(landscape, colours):
+        content += f"<h3>Compact networks</h3>{compact}"
     return _section("Minima", content)
+
+
+def _methods_section(landscape: Landscape) -> str:
+    """A comparison of pruning methods, if the landscape is one."""
+    rows = method_table(landscape)
+    if not rows:
+        return ""
+    said = "".join(f"<p>{text(remark)}</p>" for remark in remarks(rows))
+    plot = _figure("test accuracy over the multiply-adds left", kind="pareto")
+    return _section("Pruning methods", said + plot + tables.methods_table(rows))
 
 
 def _training_section(landscape: Landscape, colours: Mapping[str, str]) -> str:
@@ -170,7 +187,8 @@ def _caption(plane: PlaneRecord, claim: Claim | None) -> str:
     if claim is not None and any(claim.level(plane, *pair) for pair in _shown_quantities(plane)):
         sentences.append(STYLE["titles"]["tolerance"])
     if len(curves) < len(plane.paths):
-        sentences.append("Dotted chains: training, epoch by epoch.")
+        projected = "" if plane.kind == "principal" else ", projected on the plane"
+        sentences.append(f"Dotted chains: training, snapshot by snapshot{projected}.")
     hollow = [
         f"{name} ({significant(plane.distances[name])} off the plane)" for name in points if plane.is_projected(name)
     ]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from valleyscope.landscape.analysis.barriers import path_barrier
+from valleyscope.landscape.analysis.method_table import COLUMNS, MethodRow
 from valleyscope.landscape.figures.profile import path_label
 from valleyscope.landscape.report.html_text import MISSING, barrier, loss, moment, percent, text
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -44,6 +45,36 @@ def minima_table(landscape: Landscape, colours: Mapping[str, str]) -> str:
 def _has_error(minimum: MinimumRecord) -> bool:
     """Whether the loss of a network has an error beside it; without final values that is unknown."""
     return not minimum.final or any(name.endswith("_accuracy") for name in minimum.final)
+
+
+def pruning_lines(landscape: Landscape) -> str:
+    """What each pruning method did: when its threshold ended, what its cut cost."""
+    said = {name: minimum.pruning.get("text") for name, minimum in landscape.minima.items()}
+    return "".join(f'<p class="caption">{text(name)}: {text(line)}.</p>' for name, line in said.items() if line)
+
+
+def methods_table(rows: Sequence[MethodRow]) -> str:
+    """One row a method and share: means over seeds, with standard deviations."""
+    shown = [column for column in COLUMNS if any(column in row.values for row in rows)]
+    heads = ["network", *(COLUMNS[column] for column in shown)]
+    return table(
+        "pruning methods",
+        heads,
+        [[text(row.name), *(_spread(row, column) for column in shown)] for row in rows],
+        words=1,
+    )
+
+
+def _spread(row: MethodRow, column: str) -> str:
+    spread = row.values.get(column)
+    if spread is None:
+        return MISSING
+    share = column in ("zero_groups", "macs") or "accuracy" in column
+    mean, deviation = (
+        None if value is None else f"{100 * value:.1f} %" if share else f"{value:.3g}"
+        for value in (spread.mean, spread.deviation)
+    )
+    return str(mean) if deviation is None else f"{mean} ± {deviation}"
 
 
 def paths_table(paths: Iterable[PathRecord]) -> str:

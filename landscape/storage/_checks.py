@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from valleyscope.landscape.storage.matrix_record import check_matrix
 from valleyscope.landscape.storage.records import (
     PATH_KINDS,
     PLANE_KINDS,
@@ -21,6 +22,7 @@ from valleyscope.landscape.storage.records import (
     PathValues,
     PlaneRecord,
     checked_name,
+    coinciding_lines,
     line_name,
     recorded,
 )
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from valleyscope.landscape.storage.landscape_file import Landscape
 
 
-_RESERVED = frozenset({"x", "y", "done", "points", "paths", "t", "arc"})
+_RESERVED = frozenset({"x", "y", "done", "points", "paths", "t", "arc", "fit"})
 
 
 def check_landscape(landscape: Landscape) -> None:
@@ -48,6 +50,19 @@ def check_landscape(landscape: Landscape) -> None:
     for group, paths in (("curves", landscape.curves), ("lines", landscape.lines)):
         for key, path in _named(group, paths):
             _check_path(f"{group}/{key}", path)
+    if landscape.matrix is not None:
+        check_matrix(landscape.matrix)
+
+
+def check_line_names(landscape: Landscape) -> None:
+    """Raise a ValueError if two straight lines between the minima would have one key: one would replace the other.
+
+    Only before a file is written. Files of earlier versions that have such minima still open; each line says where it
+    starts and ends.
+    """
+    if (line := coinciding_lines(landscape.minima)) is not None:
+        names = ", ".join(landscape.minima)
+        raise ValueError(f"minima: two lines between {names} would have the name {line!r}; rename a minimum")
 
 
 def _named(group: str, members: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -137,6 +152,11 @@ def _check_path(member: str, path: PathRecord) -> None:
         raise ValueError(f"{member}: needs two or more increasing values of t, and an arc that does not decrease")
     if not path.splits:
         raise ValueError(f"{member}: has no split; give train, test or both")
+    lengths = {name: len(_floats(f"{member}/fit/{name}", values, 1)) for name, values in path.fit.items()}
+    for name in path.fit:
+        checked_name(name, f"{member}/fit: a column")
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"{member}/fit: columns differ in length: {lengths}")
     for split, values in path.splits.items():
         check_split(member, split)
         _check_path_values(f"{member}/{split}", values, t, path.loss_unit)

@@ -24,18 +24,29 @@ from valleyscope.landscape.storage.records import (
 
 _QUANTITIES = ("loss", "error")
 _NATS = "nats"
+_LARGEST_ATTRIBUTE = 60_000
+"""HDF5 keeps attributes of up to 64 KiB; the verdict on 20 minima has more."""
 _LAYER_COUNTS = ("groups", "zero_groups", "parameters", "zero_parameters")
 
 
 def write_json(group: h5py.Group, name: str, value: Any) -> None:
     try:
-        group.attrs[name] = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: cannot be written as JSON ({error})") from None
+    if len(text.encode()) <= _LARGEST_ATTRIBUTE:
+        group.attrs[name] = text
+    else:
+        group.create_dataset(name, data=text, dtype=h5py.string_dtype())
+
+
+def has_json(group: h5py.Group, name: str) -> bool:
+    return _hdf5.has_attribute(group, name) or _hdf5.has(group, name)
 
 
 def read_json(group: h5py.Group, name: str) -> Any:
-    text = _hdf5.text_attribute(group, name)
+    is_dataset = _hdf5.has(group, name) and not _hdf5.has_attribute(group, name)
+    text = _hdf5.texts(group, name)[0] if is_dataset else _hdf5.text_attribute(group, name)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -101,6 +112,10 @@ def write_path(parent: h5py.Group, path: PathRecord) -> None:
     _write_loss_unit(group, path)
     group.attrs.create("splits", list(path.splits), shape=(len(path.splits),), dtype=h5py.string_dtype())
     group["t"], group["arc"] = path.t, path.arc
+    if path.fit:
+        columns = group.create_group("fit", track_order=True)
+        for column, numbers in path.fit.items():
+            columns[column] = numbers
     for split, values in path.splits.items():
         _write_values(group, split, values)
 
@@ -110,7 +125,15 @@ def read_path(parent: h5py.Group, name: str) -> PathRecord:
     kind, start, end, note = (_hdf5.text_attribute(group, field) for field in ("kind", "start", "end", "note"))
     splits = {split: PathValues(*_read_values(group, split)) for split in _hdf5.texts_attribute(group, "splits")}
     t, arc = _hdf5.floats(group, "t"), _hdf5.floats(group, "arc")
-    return PathRecord(name, kind, start, end, t, arc, splits, note, _read_loss_unit(group))
+    return PathRecord(name, kind, start, end, t, arc, splits, note, _read_fit(group), _read_loss_unit(group))
+
+
+def _read_fit(path: h5py.Group) -> dict[str, Any]:
+    """How a curve was fitted; empty in files of earlier versions."""
+    if not _hdf5.has(path, "fit"):
+        return {}
+    group = _hdf5.subgroup(path, "fit")
+    return {column: _hdf5.floats(group, column) for column in _hdf5.names(group)}
 
 
 def write_minimum(parent: h5py.Group, trajectories: h5py.Group, minimum: MinimumRecord) -> None:
@@ -119,6 +142,10 @@ def write_minimum(parent: h5py.Group, trajectories: h5py.Group, minimum: Minimum
     if minimum.checkpoint is not None:
         group.attrs["checkpoint"] = minimum.checkpoint
     write_json(group, "settings", minimum.settings)
+    if minimum.pruning:
+        write_json(group, "pruning", minimum.pruning)
+    if minimum.compact is not None:
+        write_json(group, "compact", minimum.compact)
     columns = trajectories.create_group(minimum.name, track_order=True)
     for column, values in minimum.epochs.items():
         columns[column] = values
@@ -145,6 +172,8 @@ def read_minimum(parent: h5py.Group, name: str) -> MinimumRecord:
         layers=_read_layers(_hdf5.subgroup(group, "layers")),
         final={quantity: _hdf5.number(final, quantity) for quantity in _hdf5.names(final)},
         checkpoint=_hdf5.text_attribute(group, "checkpoint") if _hdf5.has_attribute(group, "checkpoint") else None,
+        pruning=read_json(group, "pruning") if _hdf5.has_attribute(group, "pruning") else {},
+        compact=read_json(group, "compact") if _hdf5.has_attribute(group, "compact") else None,
     )
 
 

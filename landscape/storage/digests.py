@@ -61,7 +61,8 @@ def _minimum(minimum: MinimumRecord) -> list[Any]:
         for layer in minimum.layers
     ]
     about = [minimum.name, minimum.optimizer, minimum.checkpoint, _json(minimum.settings)]
-    return [*about, minimum.epochs, layers, minimum.final]
+    later = [] if minimum.compact is None else [_json(minimum.compact)]
+    return [*about, minimum.epochs, layers, minimum.final, *later]
 
 
 def _plane(plane: PlaneRecord) -> list[Any]:
@@ -74,7 +75,9 @@ def _plane(plane: PlaneRecord) -> list[Any]:
 
 def _path(path: PathRecord) -> list[Any]:
     splits = {split: [values.loss, values.error] for split, values in path.splits.items()}
-    return [path.name, path.kind, path.start, path.end, path.note, path.t, path.arc, splits, *_own_unit(path)]
+    content = [path.name, path.kind, path.start, path.end, path.note, path.t, path.arc, splits]
+    # Files of earlier versions have no fit and no unit.
+    return [*content, *([path.fit] if path.fit else []), *_own_unit(path)]
 
 
 def _own_unit(record: PlaneRecord | PathRecord) -> list[str]:

@@ -13,6 +13,10 @@ was killed. Layout of format version 1:
     minima/<name>          epochs (the same columns), layers (name, groups, zero_groups, parameters, zero_parameters),
                            final (one number a quantity); attributes optimizer, settings as JSON, checkpoint
     verdict                attributes kind and sentence for people, json for programs
+    matrix                 names (n), barrier, rise and their bounds (barrier_low, ...) of shape (n, n), of the straight
+                           lines; only for other programs: it follows from lines and verdict (see ``matrix_record``)
+
+JSON of more than 60,000 bytes, which no attribute holds, is a dataset of the same name.
 
 After the HDF5 data comes a checksum of all bytes (see ``file_checksum``).
 """
@@ -30,10 +34,11 @@ import h5py
 
 from valleyscope.landscape.drawing import result_figures
 from valleyscope.landscape.storage import _hdf5, _hdf5_records
-from valleyscope.landscape.storage._checks import check_landscape
+from valleyscope.landscape.storage._checks import check_landscape, check_line_names
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.digests import altered, digests
 from valleyscope.landscape.storage.file_checksum import checksum_trailer
+from valleyscope.landscape.storage.matrix_record import MatrixRecord, read_matrix, write_matrix
 from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, PlaneRecord
 
 FORMAT: Final = "valleyscope-landscape"
@@ -70,6 +75,7 @@ class Landscape:
     curves: dict[str, PathRecord] = field(default_factory=dict)
     lines: dict[str, PathRecord] = field(default_factory=dict)
     verdict: dict[str, Any] | None = None
+    matrix: MatrixRecord | None = None
     created: str = field(default_factory=_now)
     updated: str = ""
 
@@ -86,6 +92,7 @@ class Landscape:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Check everything and replace ``path`` atomically; a ValueError names the first invalid member."""
         check_landscape(self)
+        check_line_names(self)
         self.updated = _now()
         image = _image(self)
         with write_atomically(path) as file:
@@ -101,6 +108,7 @@ class Landscape:
         from valleyscope.landscape.storage.upload import send_landscape  # HTTP loads slowly
 
         check_landscape(self)
+        check_line_names(self)
         image = _image(self)
         return send_landscape(image + checksum_trailer(image), server, key)
 
@@ -116,7 +124,7 @@ class Landscape:
             with _hdf5.open_file(path) as file:
                 _check_format(file, path)
                 landscape = _read(file)
-                written = _hdf5_records.read_json(file, _DIGESTS) if _hdf5.has_attribute(file, _DIGESTS) else None
+                written = _hdf5_records.read_json(file, _DIGESTS) if _hdf5_records.has_json(file, _DIGESTS) else None
             check_landscape(landscape)
             _check_digests(landscape, written)
         except (NotALandscape, DamagedLandscape):
@@ -155,6 +163,8 @@ def _image(landscape: Landscape) -> bytes:
                 _hdf5_records.write_path(group, path)
         if landscape.verdict is not None:
             _hdf5_records.write_verdict(file, landscape.verdict)
+        if landscape.matrix is not None:
+            write_matrix(file, landscape.matrix)
         file.flush()
         image: bytes = file.id.get_file_image()
         return image
@@ -207,6 +217,7 @@ def _read(file: h5py.File) -> Landscape:
         curves={name: _hdf5_records.read_path(paths["curves"], name) for name in _hdf5.names(paths["curves"])},
         lines={name: _hdf5_records.read_path(paths["lines"], name) for name in _hdf5.names(paths["lines"])},
         verdict=_hdf5_records.read_verdict(file),
+        matrix=read_matrix(file),
         created=_hdf5.text_attribute(file, "created"),
         updated=_hdf5.text_attribute(file, "updated"),
     )

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from valleyscope.landscape.geometry.curves import Curve
 from valleyscope.landscape.geometry.planes import Plane
-from valleyscope.landscape.storage.records import TRAJECTORY, PlaneRecord
+from valleyscope.landscape.plot_style import STYLE
+from valleyscope.landscape.storage.records import TRAJECTORY, Floats, PlaneRecord
 
 
 def plane_record(
@@ -23,16 +24,24 @@ def plane_record(
     margin: float = 0.2,
     defining: Sequence[str] = (),
     path_points: int = 61,
+    trajectories: Mapping[str, Floats] | None = None,
 ) -> PlaneRecord:
     """The record of a plane without values: axes, and all named points and curves projected on it.
 
-    ``defining`` names the points that define the plane; its trajectory belongs to the first of them.
+    ``defining`` names the points that define the plane; its trajectory belongs to the first of them. ``trajectories``
+    has the coordinates of the snapshots of further minima; those of minima far off the plane are left out.
     """
     t = np.linspace(0.0, 1.0, path_points)
     paths = {key: plane.trace(curve, t) for key, curve in curves.items()}
     if plane.trajectory is not None and defining:
         paths[f"{TRAJECTORY}{defining[0]}"] = plane.trajectory
     x, y = plane.axes(resolution, margin=margin)
+    distances = {key: plane.distance(vector) for key, vector in points.items()}
+    farthest = STYLE["axes"]["far"] * float(max(np.ptp(x), np.ptp(y)))
+    for key, places in (trajectories or {}).items():
+        # The way to a minimum that is not drawn would lead nowhere.
+        if distances.get(key, 0.0) <= farthest:
+            paths.setdefault(f"{TRAJECTORY}{key}", places)
     return PlaneRecord.empty(
         name,
         plane.kind,
@@ -42,6 +51,6 @@ def plane_record(
         points={key: plane.coordinates(vector) for key, vector in points.items()},
         paths=paths,
         defining=tuple(defining),
-        distances={key: plane.distance(vector) for key, vector in points.items()},
+        distances=distances,
         note=plane.note,
     )

@@ -108,7 +108,11 @@ class PlaneRecord:
 
 @dataclass(eq=False)
 class PathRecord:
-    """Values along a curve or a straight line between two minima, at parameters t and arc lengths ``arc``."""
+    """Values along a curve or a straight line between two minima, at parameters t and arc lengths ``arc``.
+
+    ``fit`` says how a curve was fitted, as arrays of one length: epoch, loss (the mean over the curve, in nats),
+    learning_rate, and bend1, bend2, ... with the distance of each bend from where it started. It is empty for a line.
+    """
 
     name: str
     kind: str
@@ -118,6 +122,7 @@ class PathRecord:
     arc: Floats
     splits: dict[str, PathValues]
     note: str = ""
+    fit: dict[str, Floats] = field(default_factory=dict)
     loss_unit: str = "nats"
 
 
@@ -137,7 +142,10 @@ class MinimumRecord:
     """One trained network: its settings, the metrics of each epoch, the sparsity of its layers.
 
     ``epochs`` has arrays of one length: epoch, train_loss, train_accuracy, test_loss, test_accuracy, sparsity,
-    zero_groups, learning_rate, threshold, angle, seconds, or some of them.
+    zero_groups, learning_rate, threshold, angle, seconds, or some of them. ``pruning`` says what a pruning method did:
+    its name, when its threshold ended, accuracy before and after its cut, multiply-adds left, and a text. ``compact``
+    has the size and latency of the network before and after its zero groups were removed (``smaller``), or why they
+    were not; None if it was not tried.
     """
 
     name: str
@@ -147,6 +155,8 @@ class MinimumRecord:
     layers: list[LayerRecord] = field(default_factory=list)
     final: dict[str, float] = field(default_factory=dict)
     checkpoint: str | None = None
+    pruning: dict[str, Any] = field(default_factory=dict)
+    compact: dict[str, Any] | None = None
 
 
 def recorded(values: Floats) -> bool:

@@ -17,7 +17,7 @@ class CopyButton extends HTMLElement {
 }
 
 /** Without https, only loopback pages have navigator.clipboard; others use the old way. */
-async function copy(text) {
+export async function copy(text) {
   if (navigator.clipboard) {
     await navigator.clipboard.writeText(text);
     return;

@@ -1,15 +1,20 @@
-import { viridis } from '../colours.js';
+import { coloursOf, viridis } from '../colours.js';
 import { element } from '../elements.js';
 import { Plane, decoded } from '../landscape/plane.js';
 import { surfaceScale } from '../plots/contour.js';
 import { scaleFor } from '../plots/scale.js';
+import { style } from '../plots/theme.js';
+import { toleranceLines } from '../plots/tolerance-contour.js';
 
 const MOST_LIVE = 2; // of the six connections that a browser opens to one server
+const SIZE = [384, 288]; // of the picture with lines and dots, in pixels: as wide and tall as it is shown
+const DOT = 9;
 const live = new Set();
 const WITH_SURFACE = ['surfaces', 'profiles', 'verdict'];
 
 /**
- * A small picture of an experiment's first surface: train loss, clipped a little above the lines between its minima.
+ * A small picture of an experiment's first surface: train loss, clipped a little above the lines between its minima,
+ * with the tolerance contour and the minima.
  * Cells that are not computed stay empty.
  * @param {object} api
  */
@@ -32,18 +37,21 @@ export class Thumbnail {
     if (grows && live.size >= MOST_LIVE) return;
     this.source = source;
     this.close();
-    if (state === 'done') this.#fromSurface(id);
+    if (state === 'done') this.#fromSurface(id, experiment.minima);
     else this.#fromTiles(id, planes[0], grows);
   }
 
-  async #fromSurface(id) {
+  async #fromSurface(id, minima) {
     try {
       const answer = await this.api.get(`/api/experiments/${id}/surface`);
       const plane = new Plane(answer);
       const done = decoded(answer.done);
       const z = plane.merge('train', 'loss', decoded(answer.z), done);
-      const scale = surfaceScale([plane], { split: 'train', value: 'loss', log: false });
+      plane.markDone(done);
+      const claim = { level: () => answer.level };
+      const scale = surfaceScale([plane], { split: 'train', value: 'loss', log: false, claim });
       this.#draw(plane.rows, plane.columns, z, done, scale, 'train loss on the first plane');
+      if (answer.level) this.#drawClaim(plane, toleranceLines(plane, z, answer.level), minima);
     } catch {
       this.canvas.setAttribute('aria-label', 'the surface could not be read'); // perhaps just deleted
     }
@@ -95,6 +103,36 @@ export class Thumbnail {
     }
     context.putImageData(picture, 0, 0);
     this.canvas.setAttribute('aria-label', label);
+  }
+
+  /** Draws the tolerance contour and the minima over the surface, in more pixels than it has cells. */
+  #drawClaim(plane, lines, minima) {
+    const { canvas } = this;
+    const cells = Object.assign(document.createElement('canvas'), { width: plane.columns, height: plane.rows });
+    cells.getContext('2d').drawImage(canvas, 0, 0);
+    [canvas.width, canvas.height] = SIZE;
+    const context = canvas.getContext('2d');
+    context.drawImage(cells, 0, 0, canvas.width, canvas.height);
+    const [width, height] = plane.extent;
+    const at = ([x, y]) => [ // values belong to the middles of cells
+      (canvas.width / plane.columns) * (0.5 + ((x - plane.x[0]) / width) * (plane.columns - 1)),
+      canvas.height - (canvas.height / plane.rows) * (0.5 + ((y - plane.y[0]) / height) * (plane.rows - 1)),
+    ];
+    const { tolerance, tolerance_halo: halo } = style.contour;
+    for (const { color, width: wide } of [halo, tolerance]) {
+      context.beginPath();
+      for (const line of lines) line.forEach((place, n) => context[n ? 'lineTo' : 'moveTo'](...at(place)));
+      Object.assign(context, { strokeStyle: color, lineWidth: wide, lineJoin: 'round' });
+      context.stroke();
+    }
+    const colours = coloursOf(minima);
+    for (const name of minima.filter((minimum) => minimum in plane.points && !plane.isProjected(minimum))) {
+      context.beginPath();
+      context.arc(...at(plane.points[name]), DOT, 0, 2 * Math.PI);
+      Object.assign(context, { fillStyle: colours[name], strokeStyle: '#ffffff', lineWidth: 2 });
+      context.fill();
+      context.stroke();
+    }
   }
 }
 

@@ -12,10 +12,15 @@ export const SECTIONS = [
 /** Fields of a submission that are not part of the spec; they are beside the button. */
 export const NOT_IN_SPEC = ['force', 'priority'];
 
-const PRUNING = ['mode', 'mu', 'c', 'target', 'structure'];
+const PRUNING = ['sparsity', 'macs', 'mode', 'mu', 'c', 'target', 'structure'];
 const FIRST = {
   Training: () => ['epochs', 'batch_size', 'lr', 'schedule', 'momentum', 'weight_decay'],
-  Minimum: ({ optimizer, checkpoint }) => (checkpoint ? ['checkpoint'] : ['optimizer', 'seed', 'checkpoint', ...(optimizer === 'altsdp' ? PRUNING : [])]),
+  Minimum: ({ optimizer, method, checkpoint }, properties) => {
+    if (checkpoint) return ['checkpoint'];
+    const options = properties.method?.options?.[method] ?? [];
+    if (method) return ['method', 'sparsity', 'macs', 'of', ...options.filter((name) => name !== 'retrain'), 'seed', ...options.filter((name) => name === 'retrain')];
+    return ['method', 'optimizer', 'seed', 'checkpoint', ...(optimizer === 'altsdp' ? PRUNING : [])];
+  },
   Curve: () => ['from', 'to', 'kind', 'epochs'],
   Plane: ({ through, around, trajectory }) => [
     ...(through ? ['through'] : around ? ['around'] : trajectory ? ['trajectory'] : ['through', 'around', 'trajectory']),
@@ -28,5 +33,6 @@ const FIRST = {
  * The fields of an object that are shown at once, in order.
  * @param {string} title of its schema
  * @param {object} values what is given
+ * @param {object} properties of its schema; `method` has the options of each method
  */
-export const firstFields = (title, values) => FIRST[title]?.(values) ?? [];
+export const firstFields = (title, values, properties = {}) => FIRST[title]?.(values, properties) ?? [];

@@ -14,7 +14,8 @@ const all = (entries, field, usual, wanted) => Object.values(entries ?? {}).ever
 
 /** The minimum that is pruned, by name. */
 export const prunedMinimum = ({ minima = {}, training = {} }) =>
-  Object.keys(minima).find((name) => (minima[name].optimizer ?? (minima[name].checkpoint ? '' : training.optimizer)) === 'altsdp');
+  Object.keys(minima).find((name) => (
+    minima[name].method ?? minima[name].optimizer ?? (minima[name].checkpoint ? '' : training.method ?? training.optimizer)) === 'altsdp');
 
 /** @returns {'none' | 'some' | 'half' | 'most' | 'custom'} */
 export function pruningOf(values) {
@@ -48,7 +49,7 @@ export function setPruning(values, level) {
   }
   const sparsity = PRUNING[level];
   if (name) {
-    const { c, target, ...kept } = values.minima[name];
+    const { c, target, macs, ...kept } = values.minima[name];
     values.minima[name] = { ...kept, sparsity };
   } else {
     const [first, ...rest] = Object.entries(values.minima);

@@ -7,7 +7,7 @@ import { freeName, renameKey, renameReferences, setValue, valueAt } from './spec
 import { words } from './schema.js';
 
 /** Fields whose value changes which other fields are shown. */
-const LAYOUT_FIELDS = ['optimizer', 'checkpoint', 'through', 'around', 'trajectory'];
+const LAYOUT_FIELDS = ['optimizer', 'method', 'checkpoint', 'through', 'around', 'trajectory'];
 
 export class SpecForm {
   /**
@@ -138,7 +138,7 @@ export class SpecForm {
 
   #object(path, field) {
     const given = valueAt(this.values, path) ?? {};
-    const first = firstFields(field.title, { ...this.values.training, ...given });
+    const first = firstFields(field.title, { ...this.values.training, ...given }, field.properties);
     const shown = Object.keys(field.properties).filter((name) => first.includes(name) || name in given);
     shown.sort((a, b) => rank(first, a) - rank(first, b));
     const rest = Object.keys(field.properties).filter((name) => !shown.includes(name));

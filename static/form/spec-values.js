@@ -37,6 +37,7 @@ export function renameReferences(values, map, before, after) {
   const apply = (owner, fields) => fields.filter((field) => field in owner).forEach((field) => {
     owner[field] = Array.isArray(owner[field]) ? owner[field].map(renamed) : renamed(owner[field]);
   });
+  for (const minimum of Object.values(values.minima ?? {})) apply(minimum, ['of']);
   for (const curve of Object.values(values.curves ?? {})) apply(curve, ['from', 'to']);
   for (const plane of Object.values(values.planes ?? {})) apply(plane, ['through', 'around', 'trajectory']);
   apply(values.verdict ?? {}, ['between', 'control']);

@@ -39,6 +39,19 @@ export function claimOf(verdict, paths) {
   return new Claim([start, end], control, levels);
 }
 
+/** Names of planes, those that show the claim first: through both minima and the control, then through both.
+ *
+ * `through`: the names of the points that define each plane.
+ */
+export function planesInOrder(through, between, control) {
+  const rank = (name) => {
+    const points = through[name];
+    if (!between.every((minimum) => points.includes(minimum))) return 2;
+    return points.includes(control) ? 0 : 1;
+  };
+  return Object.keys(through).sort((one, other) => rank(one) - rank(other));
+}
+
 function levelOf(judged, beside, split, value, given) {
   const along = judged[0][value][split];
   const end = Math.max(along[0], along.at(-1));

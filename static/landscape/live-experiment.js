@@ -1,7 +1,7 @@
 /** The data of one experiment, updated while it runs. Fires `change` with `detail.parts`, and `problem`. */
 
 import { fromJson } from '../plots/numbers.js';
-import { claimOf } from './claim.js';
+import { claimOf, planesInOrder } from './claim.js';
 import { Plane, decoded } from './plane.js';
 import { each, minimumOf, pathOf } from './records.js';
 
@@ -11,12 +11,19 @@ const ACTIVE = ['queued', 'running'];
 
 export class LiveExperiment extends EventTarget {
   experiment = null;
-  verdict = null;
+  /** The verdict of the experiment, on the pair of its spec. */
+  ownVerdict = null;
+  /** The two minima that the user chose instead, or null. */
+  pair = null;
+  /** Barrier and rise between every two minima, as /matrix sends them; null with fewer than three, or before a line. */
+  matrix = null;
   /** @type {Map<string, Plane>} */
   planes = new Map();
   minima = {};
   /** Minima in training, by name. */
   inTraining = {};
+  /** Curves that are being fitted, by name: the epoch and the loss of the last batch. */
+  fitting = {};
   curves = {};
   lines = {};
   files = [];
@@ -28,15 +35,20 @@ export class LiveExperiment extends EventTarget {
   hasWorkers = true;
   #api;
   #path;
+  #readOnly;
   #tiles = new Map();
+  #fits = {};
   #parts = new Set();
   #closing = new AbortController();
   #unfollow = () => {};
   #refreshing = null;
   #timers = {};
+  #pairVerdict = null;
 
-  constructor(api, id) {
+  /** @param {{readOnly?: boolean}} [options] readOnly: by a link that shows nothing but this experiment */
+  constructor(api, id, { readOnly = false } = {}) {
     super();
+    this.#readOnly = readOnly;
     this.#api = api;
     this.#path = `/api/experiments/${encodeURIComponent(id)}`;
     this.id = id;
@@ -60,6 +72,33 @@ export class LiveExperiment extends EventTarget {
     return [...Object.values(this.curves), ...Object.values(this.lines)];
   }
 
+  /** The curves of the spec, as paths without values. */
+  get expectedCurves() {
+    const specs = Object.entries(this.experiment.resolved?.curves ?? {});
+    return specs.map(([name, { kind, from, to }]) => ({ name, kind, start: from, end: to, fit: {} }));
+  }
+
+  /** Curves with the epochs of their fit so far: from the landscape, or from the events of an unfinished experiment. */
+  get fits() {
+    const known = Object.values(this.curves).filter(({ fit }) => fit.epoch?.length);
+    const others = this.expectedCurves.filter(({ name }) => !known.some((path) => path.name === name));
+    const live = others.flatMap((path) => (this.#fits[path.name] ? { ...path, fit: this.#fits[path.name] } : []));
+    return [...known, ...live];
+  }
+
+  /** The verdict on the chosen pair; without one, that of the experiment. */
+  get verdict() {
+    return this.#pairVerdict ?? this.ownVerdict;
+  }
+
+  /** The planes, those first that show the claim about the chosen pair. */
+  get planeOrder() {
+    const { planes } = this.experiment;
+    if (!this.#pairVerdict) return planes; // the server's order is that of the experiment's own pair
+    const through = Object.fromEntries(planes.map((name) => [name, this.planes.get(name)?.defining ?? []]));
+    return planesInOrder(through, this.verdict.between, this.verdict.control?.name);
+  }
+
   /** What the verdict claims, as pictures show it; null without a verdict. */
   get claim() {
     return claimOf(this.verdict, this.paths);
@@ -70,6 +109,23 @@ export class LiveExperiment extends EventTarget {
     await this.refresh();
     // The partial results of an unfinished experiment are in its events.
     if (this.experiment.state !== 'done') this.follow();
+  }
+
+  /** Judge this pair of minima, or with null the experiment's own. */
+  async judge(pair) {
+    if (pair?.join() === this.pair?.join()) return;
+    this.pair = pair;
+    if (!pair) {
+      this.#pairVerdict = null;
+      this.#changed('verdict');
+      return;
+    }
+    try {
+      await this.#loadPairVerdict();
+    } catch (error) {
+      if (this.pair === pair) this.#pairVerdict = null;
+      this.#onError(error);
+    }
   }
 
   follow() {
@@ -90,6 +146,12 @@ export class LiveExperiment extends EventTarget {
     return this.#refreshing;
   }
 
+  /** Take over a name, tags and a note that were changed here. */
+  describe({ name, tags, note }) {
+    this.experiment = { ...this.experiment, name, tags, note };
+    this.#changed('experiment');
+  }
+
   async #load() {
     const wasActive = this.active;
     [this.experiment, { items: this.files }, this.contents] = await Promise.all([
@@ -105,15 +167,16 @@ export class LiveExperiment extends EventTarget {
         const stale = !this.planes.has(name) || (wasActive && !this.active);
         if (stale && name in this.contents.planes) jobs.push(this.#loadPlane(name));
       }
-      if (this.experiment.verdict_kind !== null && (!this.verdict || wasActive)) jobs.push(this.#loadVerdict());
+      if (this.experiment.verdict_kind !== null && (!this.ownVerdict || wasActive)) jobs.push(this.#loadVerdict());
+      if (this.experiment.minima.length > 2 && this.contents.lines.length) jobs.push(this.#loadMatrix());
     }
     await Promise.all(jobs);
     if (this.#tiles.size) this.#schedule('refresh', REFRESH_DELAY, () => this.refresh());
   }
 
   async #loadWorkers() {
-    const { items } = this.active ? await this.#api.get('/api/workers', { signal: this.#closing.signal }) : { items: [] };
-    if (this.active) this.hasWorkers = items.length > 0;
+    const { items } = this.active && !this.#readOnly ? await this.#api.get('/api/workers', { signal: this.#closing.signal }) : { items: [] };
+    if (this.active && !this.#readOnly) this.hasWorkers = items.length > 0;
     this.workers = items.filter(({ experiment }) => experiment === this.id);
     this.#changed('experiment');
   }
@@ -133,11 +196,25 @@ export class LiveExperiment extends EventTarget {
 
   async #loadVerdict() {
     try {
-      this.verdict = await this.#get('/verdict');
+      this.ownVerdict = await this.#get('/verdict');
       this.#changed('verdict');
+      if (this.pair) await this.#loadPairVerdict(); // by now with intervals
     } catch (error) {
       if (error.status !== 404) throw error;
     }
+  }
+
+  async #loadPairVerdict() {
+    const { pair } = this;
+    const found = await this.#get(`/verdict?between=${pair.map(encodeURIComponent).join()}`);
+    if (this.pair !== pair) return; // another one was chosen meanwhile
+    this.#pairVerdict = found;
+    this.#changed('verdict');
+  }
+
+  async #loadMatrix() {
+    this.matrix = await this.#get('/matrix');
+    this.#changed('matrix');
   }
 
   /** All quantities of a plane; a plane that is not computed yet is skipped. */
@@ -166,6 +243,7 @@ export class LiveExperiment extends EventTarget {
   #onEvent({ kind, data }) {
     if (kind === 'tile') this.#addTile(data);
     else if (kind === 'epoch') this.#addEpoch(data);
+    else if (kind === 'curve') this.#addFit(data);
     else if (kind === 'progress' && 'progress' in data) {
       this.experiment = { ...this.experiment, ...data };
       this.#changed('experiment');
@@ -183,6 +261,18 @@ export class LiveExperiment extends EventTarget {
     }
     this.#tiles.set(tile.plane, [...(this.#tiles.get(tile.plane) ?? []), tile]);
     this.#schedule('refresh', REFRESH_DELAY, () => this.refresh());
+  }
+
+  #addFit({ curve, share, epochs, epoch, loss, record }) {
+    if (record) {
+      const { bends, ...columns } = record;
+      bends.forEach((distance, index) => (columns[`bend${index + 1}`] = distance));
+      const fit = (this.#fits[curve] ??= {});
+      if (record.epoch <= (fit.epoch?.at(-1) ?? 0)) return;
+      for (const [column, value] of Object.entries(columns)) (fit[column] ??= []).push(fromJson(value));
+    } else if (share === 1) delete this.fitting[curve];
+    else this.fitting[curve] = { epoch, epochs, loss: fromJson(loss) };
+    this.#changed('fits');
   }
 
   #addEpoch({ minimum, epochs: _total, ...record }) {

@@ -6,13 +6,14 @@ export function minimumOf(minimum) {
   return { ...minimum, epochs: each(minimum.epochs, numbers), final: each(minimum.final, fromJson) };
 }
 
-export function pathOf({ arc, loss, error, barrier, ...path }) {
+export function pathOf({ arc, loss, error, barrier, fit = {}, ...path }) {
   return {
     ...path,
     arc: numbers(arc),
     loss: each(loss, numbers),
     error: each(error, numbers),
     barrier: each(barrier, fromJson),
+    fit: each(fit, numbers),
   };
 }
 

@@ -21,8 +21,20 @@ export function readView(query, planes) {
     camera: cameraOf(numbers(query.camera, 3)),
     profileLog: query.plog === '1',
     trainingLog: query.tlog !== '0',
+    fitLog: query.flog !== '0',
+    t: shareOf(query.t),
+    along: query.along ?? null,
+    matrix: query.matrix === 'rise' ? 'rise' : 'barrier',
+    allPaths: query.paths === 'all',
     hidden: new Set((query.hide ?? '').split(',').filter(Boolean)),
   };
+}
+
+/** The pair of minima in the query, if both are there; else null. */
+export function pairOf(query, minima) {
+  const names = (query.pair ?? '').split(',');
+  const valid = names.length === 2 && names[0] !== names[1] && names.every((name) => minima.includes(name));
+  return valid ? names : null;
 }
 
 export const zoomText = ({ x, y }) => [...x, ...y].map(short).join(',');
@@ -38,6 +50,11 @@ export function zoomedTo(event, { xaxis, yaxis }) {
 function positive(text) {
   const value = Number(text);
   return Number.isFinite(value) && value > 0 ? value : null;
+}
+
+function shareOf(text) {
+  const value = text === undefined || text === '' ? NaN : Number(text);
+  return value >= 0 && value <= 1 ? value : null;
 }
 
 function numbers(text, count) {

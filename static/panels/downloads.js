@@ -1,4 +1,4 @@
-/** The download menu: the picture on screen as PNG and SVG, and the files of the experiment. */
+/** The download menu: the picture on screen as PNG and SVG, the figure of the paper as PDF, and the files of the experiment. */
 
 import { toastErrors } from '../components/toasts.js';
 import { element } from '../elements.js';
@@ -9,8 +9,15 @@ const WORDS = {
   'landscape.h5': 'HDF5, everything',
   'report.html': 'stand-alone HTML',
   'surface.csv': 'CSV, surfaces',
+  'matrix.csv': 'CSV, every two minima',
   'spec.json': 'spec',
   'verdict.json': 'verdict',
+};
+
+const weights = (name) => {
+  const [minimum, ...rest] = name.split('.');
+  if (rest[0] !== 'compact') return `weights of ${minimum}`;
+  return `compact ${minimum}${rest[1] === 'onnx' ? ' as ONNX' : ''}`;
 };
 
 const attempt = (name, action) => toastErrors(action, `Could not download ${name}: `);
@@ -59,10 +66,15 @@ export class Downloads {
           entry(format, `picture as ${format.toUpperCase()}`, 'as on screen', () => picture(format)),
         )
       : [];
+    const { id } = this.#live;
+    const paper = { name: 'paper.pdf', link: `/api/experiments/${encodeURIComponent(id)}/paper.pdf` };
+    // It shows both surfaces above the paths, so it needs all of them.
+    const hasPaper = planes.size && this.#live.paths.length && this.#live.splits.length > 1;
+    if (hasPaper) pictures.push(entry('paper.pdf', 'figure as PDF', 'for a paper', () => this.file(paper)));
     const others = files.map((file) =>
       entry(
         file.name,
-        WORDS[file.name] ?? `weights of ${file.name.replace('.safetensors', '')}`,
+        WORDS[file.name] ?? weights(file.name),
         [file.name, file.size === null ? null : bytes(file.size)].filter(Boolean).join(', '),
         () => this.file(file),
       ),

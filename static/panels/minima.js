@@ -18,11 +18,12 @@ export class MinimaPanel {
     this.#colours = colours;
     this.place = element('div');
     this.words = element('p.soft.caption');
-    this.node = element('section.panel.minima', {}, element('h2', {}, 'Minima'), this.place, this.words);
+    this.pruning = element('div');
+    this.node = element('section.panel.minima', {}, element('h2', {}, 'Minima'), this.place, this.pruning, this.words);
   }
 
   draw() {
-    const sharpness = this.#live.verdict?.sharpness ?? {};
+    const sharpness = this.#live.ownVerdict?.sharpness ?? {};
     const runs = this.#live.runs;
     const hasSharpness = Object.keys(sharpness).length > 0;
     this.words.textContent = [
@@ -30,6 +31,8 @@ export class MinimaPanel {
       'Sparsity: parameters that are exactly zero; zero groups: whole filters, rows or kernels with their bias.',
       hasSharpness ? 'Sharpness: how much the train loss rises on average at that relative distance.' : '',
     ].join(' ');
+    this.pruning.replaceChildren(...runs.filter(({ pruning }) => pruning?.text).map(({ name, pruning }) =>
+      element('p.caption', {}, colouredName(this.#colours[name], name), ` ${pruning.text}.`)));
     this.place.replaceChildren(
       dataTable({
         caption: 'minima',

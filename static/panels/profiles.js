@@ -10,9 +10,11 @@ import { profileEntries, profileFigure } from '../plots/profile.js';
 import { quantityTitle } from '../plots/theme.js';
 import { toggle } from './toolbar-controls.js';
 import { legendLine } from './legend-line.js';
+import { PathScrubber } from './path-scrubber.js';
 import { pathsTable, profileTable } from './tables.js';
 
 const STEP = 0.02;
+const MOST = 8;
 
 export class ProfilesPanel {
   #live;
@@ -23,19 +25,30 @@ export class ProfilesPanel {
     this.#live = live;
     this.#context = { urlState, theme, cursor, tooltip, colours, announce };
     this.log = toggle({ label: 'log loss', onchange: (on) => urlState.push({ plog: on ? '1' : null }) });
+    this.all = toggle({ label: 'all paths', onchange: (on) => urlState.push({ paths: on ? 'all' : null }) });
+    this.all.words = this.all.node.lastChild;
     this.legend = element('div.legend', { role: 'group', 'aria-label': 'Paths shown' });
     this.pictures = element('div.pictures');
     this.summary = element('div.summary');
+    this.scrubber = new PathScrubber({ cursor, urlState });
     this.node = element('section.panel.profiles', {},
-      element('div.toolbar', {}, element('h2', {}, 'Along the paths'), this.log.node, this.legend),
+      element('div.toolbar', {}, element('h2', {}, 'Along the paths'), this.log.node, this.all.node, this.legend),
       this.pictures,
+      this.scrubber.node,
       this.summary);
     cursor.addEventListener('change', () => this.mark());
   }
 
-  /** All paths with their look. */
+  /** The paths with their look, those of the judged pair first; of many only those between it and its control. */
   get entries() {
-    return profileEntries(this.#live.paths, this.#context.colours);
+    const { paths, verdict } = this.#live;
+    const judged = verdict?.between ?? [];
+    const beside = [...judged, verdict?.control?.name];
+    const joins = ({ start, end }, names) => names.includes(start) && names.includes(end);
+    const rank = (path) => (joins(path, judged) ? 0 : joins(path, beside) ? 1 : 2);
+    const entries = profileEntries(paths, this.#context.colours).sort((one, other) => rank(one.path) - rank(other.path));
+    const few = entries.filter(({ path }) => rank(path) < 2);
+    return paths.length > MOST && few.length && !this.view.allPaths ? few : entries;
   }
 
   get shown() {
@@ -45,15 +58,20 @@ export class ProfilesPanel {
   update(view) {
     this.view = view;
     this.log.show(view.profileLog);
+    this.all.show(view.allPaths);
     this.draw();
   }
 
   draw() {
     const { entries } = this;
+    const count = this.#live.paths.length;
+    this.all.node.hidden = count <= MOST;
+    this.all.words.textContent = `all ${count} paths`;
     if (!entries.length) return this.#wait();
     this.node.hidden = false;
     if (!this.#panes.length) this.#arrange();
     this.#drawLegend(entries);
+    this.scrubber.update(this.shown, this.view, this.#live.planes.get(this.view.plane));
     this.summary.replaceChildren(dataTable(pathsTable(entries)));
     for (const { plot, split, value } of this.#panes) {
       plot.ondraw = () => this.mark();
@@ -64,7 +82,7 @@ export class ProfilesPanel {
   }
 
   mark() {
-    const { t } = this.#context.cursor;
+    const { t, path: meant } = this.#context.cursor;
     for (const { plot, split, value } of this.#panes) {
       const { frame } = plot;
       const at = t === null || !frame ? null : plot.pixel(t);
@@ -74,13 +92,14 @@ export class ProfilesPanel {
             .filter(({ path }) => path[value][split])
             .map(({ path, line }) => {
               const pixel = plot.pixel(t, valueAt(path[value][split], path.t, t));
-              return pixel && { ...pixel, colour: line.color };
+              return pixel && { ...pixel, colour: line.color, minor: meant !== null && path.name !== meant };
             });
       setMarks(plot, dots, at && { left: at.left, top: frame.top, height: frame.height });
     }
   }
 
   close() {
+    this.scrubber.close();
     this.#panes.forEach(({ plot }) => plot.close());
   }
 
@@ -89,6 +108,7 @@ export class ProfilesPanel {
     const { active, experiment } = this.#live;
     this.node.hidden = !active || experiment.minima.length < 2;
     if (this.node.hidden) return;
+    this.scrubber.node.hidden = true;
     this.pictures.replaceChildren(
       ...this.#quantities.map(([split, value]) =>
         element('figure.plate', {}, element('div.plot-head', {}, quantityTitle(split, value)), element('div.blank')),

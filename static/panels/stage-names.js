@@ -7,6 +7,27 @@ export const STAGES = {
   verdict: 'computing the verdict',
 };
 
+const STEPS = {
+  minima: 'train the minima',
+  curves: 'fit the curves',
+  surfaces: 'compute the surfaces',
+  profiles: 'measure the paths',
+  verdict: 'judge',
+};
+
+/** The stages of an experiment, as [{name, words, state: 'done' | 'now' | 'next'}]. */
+export function stepsOf({ stage, minima, planes, resolved }) {
+  const pair = minima.length > 1;
+  const there = { curves: Object.keys(resolved?.curves ?? {}).length, surfaces: planes.length, profiles: pair, verdict: pair };
+  const names = Object.keys(STEPS).filter((name) => name === stage || (there[name] ?? true));
+  const now = names.indexOf(stage); // none while it is queued
+  return names.map((name, index) => ({
+    name,
+    words: STEPS[name],
+    state: index < now ? 'done' : index === now ? 'now' : 'next',
+  }));
+}
+
 const TASKS = {
   train: (name) => `training ${name}`,
   fit: (name) => `fitting the curve ${name}`,
@@ -15,6 +36,7 @@ const TASKS = {
   curve: (name) => `measuring the curve ${name}`,
   line: (name) => `measuring the line ${name}`,
   sharpness: (name) => `measuring the sharpness of ${name}`,
+  compact: (name) => `removing the zero groups of ${name}`,
   verdict: () => 'computing the verdict',
 };
 

@@ -16,7 +16,8 @@ export function captionOf(plane, judged = false) {
   if (curves.length) sentences.push(`White: the fitted curve${curves.length > 1 ? 's' : ''} ${listed(curves)}.`);
   if (plane.defining.filter((name) => !isBend(name)).length > 1) sentences.push('Dashed: straight lines.');
   if (judged) sentences.push(style.titles.tolerance);
-  if (curves.length < Object.keys(plane.paths).length) sentences.push('Dotted chains: training, snapshot by snapshot.');
+  if (curves.length < Object.keys(plane.paths).length)
+    sentences.push(`Dotted chains: training, snapshot by snapshot${plane.kind === 'principal' ? '' : ', projected on the plane'}.`);
   const hollow = shown
     .filter((name) => plane.isProjected(name))
     .map((name) => `${name} (${significant(plane.distances[name])} off the plane)`);

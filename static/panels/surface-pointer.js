@@ -1,6 +1,6 @@
 /** Mouse, touch and arrow keys on a surface: shows the values there and moves the cursor of a nearby path. */
 
-import { drawnPaths, nearestPath, placeAt } from '../plots/along-path.js';
+import { drawnPaths, nearestPath, placeAt, valueAt } from '../plots/along-path.js';
 import { scenePixel } from '../plots/cursor.js';
 import { shownPoints } from '../plots/labels.js';
 import { significant, valueText } from '../plots/numbers.js';
@@ -16,7 +16,7 @@ export class SurfacePointer {
   #context;
   #cell = null;
 
-  /** @param context {live, colours, cursor, tooltip, announce, relief: whether in 3-D, view: () => what is shown} */
+  /** @param context {live, colours, cursor, tooltip, announce, player?, relief: whether in 3-D, view: () => what is shown} */
   constructor(plot, plane, context) {
     this.#plot = plot;
     this.#plane = plane;
@@ -40,7 +40,7 @@ export class SurfacePointer {
 
   /** The marks of this picture: a dot on each path at the cursor's t, and the cell that the keys are at. */
   marks(hidden) {
-    const { cursor, live, colours, relief, view } = this.#context;
+    const { cursor, live, colours, relief, view, player } = this.#context;
     const plane = this.#plane;
     const places =
       cursor.t === null
@@ -49,15 +49,26 @@ export class SurfacePointer {
             const known = live.paths.find(({ name }) => path.names.includes(name));
             if (known && hidden.has(known.name)) return [];
             const reversed = known?.name === path.names[1];
-            return { ...placeAt(path, reversed ? 1 - cursor.t : cursor.t), colour: colours[known?.end] ?? '#7F7F7F' };
+            const minor = cursor.path !== null && known?.name !== cursor.path;
+            const label = cursor.isHeld && !minor && known ? this.#valueOn(known, cursor.t) : null;
+            const place = placeAt(path, reversed ? 1 - cursor.t : cursor.t);
+            return { ...place, colour: colours[known?.end] ?? '#7F7F7F', minor, label };
           });
+    places.push(...(player?.places ?? []));
     if (this.#cell) places.push({ x: plane.x[this.#cell[0]], y: plane.y[this.#cell[1]], colour: '#ffffff' });
-    return places.map(({ x, y, colour }) => {
+    return places.map(({ x, y, ...look }) => {
       const pixel = relief
         ? scenePixel(this.#plot, x, y, heightAt(plane, view(), x, y))
         : this.#plot.pixel(x, y);
-      return pixel && { ...pixel, colour };
+      return pixel && { ...pixel, ...look };
     });
+  }
+
+  /** The value that this picture shows, as it was measured on a path. */
+  #valueOn(path, t) {
+    const { split, value } = this.#context.view();
+    const values = path[value][split];
+    return values ? valueText(value, valueAt(values, path.t, t)) : null;
   }
 
   #move(place, where) {
@@ -72,7 +83,7 @@ export class SurfacePointer {
     const known = near && this.#context.live.paths.find(({ name }) => near.path.names.includes(name));
     const t = !near ? null : known && known.name === near.path.names[1] ? 1 - near.t : near.t;
     this.#context.tooltip.show(this.#content(plane, column, row, place, known, t), where);
-    this.#context.cursor.set(t);
+    this.#context.cursor.set(t, known?.name ?? null);
   }
 
   #content(plane, column, row, place, path, t) {

@@ -8,10 +8,14 @@ import { setMarks } from '../plots/cursor.js';
 import { Plot } from '../plots/plot.js';
 import { surfaceFigure } from '../plots/surface3d.js';
 import { quantityTitle } from '../plots/theme.js';
+import { CameraButtons } from './camera-buttons.js';
 import { captionOf } from './surface-caption.js';
 import { choice, clipSlider, segmented, toggle } from './toolbar-controls.js';
 import { SurfacePointer } from './surface-pointer.js';
 import { surfaceTable } from './tables.js';
+import { TrajectoryPlayer } from './trajectory-player.js';
+
+const CAMERA_RESTS = 250; // milliseconds
 
 export class SurfacesPanel {
   #members;
@@ -50,12 +54,15 @@ export class SurfacesPanel {
     );
     this.reset = element('button', { type: 'button', onclick: () => urlState.push({ zoom: null, camera: null }) },
       'whole plane');
+    this.cameras = new CameraButtons((camera) => urlState.push({ camera }));
+    this.player = this.#compared ? null : new TrajectoryPlayer({ ...members[0], onmove: () => this.mark() });
     this.pictures = element('div.pictures');
     this.caption = element('p.soft.caption');
     const tools = [this.plane, this.show, this.form, this.log, this.clip].map(({ node }) => node);
     this.node = element('section.panel.surfaces', { 'aria-label': 'Surfaces' },
-      element('div.toolbar', {}, tools, this.reset),
+      element('div.toolbar', {}, tools, this.cameras.node, this.reset),
       this.pictures,
+      this.player?.node ?? null,
       this.caption);
     this.node.hidden = !planes.length;
     for (const { cursor } of members) cursor.addEventListener('change', () => this.mark());
@@ -70,7 +77,8 @@ export class SurfacesPanel {
     this.form.show(view.form);
     this.log.show(view.log);
     this.log.input.disabled = SHOWN[this.view.show].panes.every(([, value]) => value === 'error');
-    this.reset.hidden = !view.zoom && !view.camera;
+    // It keeps its room: the toolbar must not wrap under a wheel that zooms.
+    this.reset.style.visibility = view.zoom || view.camera ? '' : 'hidden';
     this.draw();
   }
 
@@ -85,11 +93,14 @@ export class SurfacesPanel {
     const key = `${plane} ${show} ${form} ${there.map(({ member, value }) => member.live.id + value)}`;
     if (key !== this.key) this.#arrange(key, wanted, there);
     this.clip.node.hidden = !there.length;
+    this.cameras.node.hidden = !there.length || form !== '3d';
+    this.player?.setPlane(there[0]?.plane ?? null);
     this.#setViews();
     this.caption.textContent = this.#caption;
     if (!there.length) return;
     const { scale, clip } = this.#panes[0].view;
     this.clip.show(scale, this.#panes.map((pane) => pane.plane.grid(...this.#first)), clip !== null);
+    if (form === '3d') this.cameras.show(there[0].plane, there[0].member.live.claim, this.view.camera);
     for (const pane of this.#panes) this.#drawPane(pane);
   }
 
@@ -104,6 +115,12 @@ export class SurfacesPanel {
   }
 
   close() {
+    clearTimeout(this.cameraTimer);
+    this.player?.close();
+    this.#closePanes();
+  }
+
+  #closePanes() {
     this.#panes.forEach(({ plot }) => plot.close());
   }
 
@@ -115,14 +132,17 @@ export class SurfacesPanel {
   get #caption() {
     if (this.#compared) return 'All plots share one colour scale, one distance scale and one zoom.';
     const [{ live }] = this.#members;
-    if (this.#panes.length) return captionOf(this.#panes[0].plane, this.#panes.some(isJudged));
+    if (this.#panes.length) {
+      const [{ plane }] = this.#panes;
+      return captionOf(plane, this.#panes.some(isJudged)) + offPlane(plane, live.pair);
+    }
     if (!live.active) return 'This plane was not computed.';
     return 'Hatched: not computed yet. The surface appears when its minima are trained.';
   }
 
   #arrange(key, wanted, there) {
     this.key = key;
-    this.close();
+    this.#closePanes();
     this.#panes = there.map((pane) => this.#listening(pane));
     const missing = wanted.filter((pane) => !there.includes(pane)).map((pane) => this.#missing(pane));
     this.pictures.replaceChildren(...this.#panes.map(({ plot }) => plot.node), ...missing);
@@ -143,15 +163,22 @@ export class SurfacesPanel {
     const title = `${split} ${value}${this.#compared ? ` of ${member.label}` : ''} on the plane ${plane.name}`;
     const plot = new Plot({
       label: `${title}, ${relief ? 'relief' : 'contour'}. Arrow keys move over the grid.`,
+      zooms: true,
       table: () => surfaceTable(plane, split, value),
     });
-    const pointer = new SurfacePointer(plot, plane, { ...member, relief, announce, tooltip, view: () => pane.view });
+    const pointer = new SurfacePointer(plot, plane, {
+      ...member,
+      relief,
+      announce,
+      tooltip,
+      player: this.player,
+      view: () => pane.view,
+    });
     plot.onfresh = () => {
       plot.canvas.on('plotly_relayout', (event) => {
         const zoom = zoomedTo(event, plot.canvas._fullLayout);
         if (zoom && !relief) urlState.push({ zoom: zoomText(zoom) });
-        const camera = event['scene.camera'];
-        if (camera) urlState.set({ camera: cameraText(camera.eye) });
+        if (event['scene.camera']) this.#noteCamera(plot);
       });
       plot.canvas.on('plotly_relayouting', () => this.mark());
       plot.canvas.on('plotly_doubleclick', () => urlState.push({ zoom: null }));
@@ -159,6 +186,15 @@ export class SurfacesPanel {
     };
     plot.ondraw = () => this.mark();
     return Object.assign(pane, { plot, pointer });
+  }
+
+  /** Write the camera into the address once it rests: after a turn of the wheel plotly.js still moves it. */
+  #noteCamera(plot) {
+    clearTimeout(this.cameraTimer);
+    this.cameraTimer = setTimeout(() => {
+      const scene = plot.canvas._fullLayout?.scene?._scene;
+      if (scene) this.#context.urlState.set({ camera: cameraText(scene.getCamera().eye) });
+    }, CAMERA_RESTS);
   }
 
   /** Surfaces of the same quantity share a colour scale. */
@@ -191,6 +227,12 @@ export class SurfacesPanel {
       return figure;
     });
   }
+}
+
+/** A chosen pair may lie on no plane of the experiment: then no picture shows its claim. */
+function offPlane(plane, pair) {
+  const off = (pair ?? []).filter((name) => !(name in plane.points) || plane.isProjected(name));
+  return off.length ? ` This plane does not pass through ${off.join(' and ')} of the judged pair.` : '';
 }
 
 function isJudged({ view, plane }) {

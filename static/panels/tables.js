@@ -68,6 +68,24 @@ export function trainingTable(runs) {
   };
 }
 
+/** Metrics of each epoch of the fits. `fits`: [{label, epochs}] */
+export function fittingTable(fits) {
+  const columns = [...new Set(fits.flatMap(({ epochs }) => Object.keys(epochs)))].filter((name) => name !== 'epoch');
+  const title = (name) => name.replace(/^bend(\d+)$/, 'distance of bend $1').replace('_', ' ');
+  return {
+    caption: 'fitting the curves, epoch by epoch',
+    text: ['curve'],
+    numbers: ['epoch', ...columns.map(title)],
+    rows: fits.flatMap(({ label, epochs }) =>
+      (epochs.epoch ?? []).map((epoch, index) => [
+        label,
+        String(epoch),
+        ...columns.map((name) => (name === 'loss' ? loss : significant)(epochs[name]?.[index] ?? NaN)),
+      ]),
+    ),
+  };
+}
+
 export function layersTable(minima) {
   return {
     caption: 'groups and parameters that are zero, by layer',
@@ -91,11 +109,11 @@ export function pathsTable(entries) {
   return {
     caption: 'paths between the minima',
     text: ['path'],
-    numbers: ['length', 'barrier, nats', 'train loss', 'test error'],
+    numbers: ['barrier, nats', 'length', 'train loss', 'test error'],
     rows: entries.map(({ path, label, line }) => [
       element('span.named', {}, legendLine(line), label),
-      plainPrecision(path.arc.at(-1), 3),
       barrierText(path.barrier.train ?? NaN),
+      plainPrecision(path.arc.at(-1), 3),
       ends(path.loss.train, loss),
       ends(path.error.test, percent),
     ]),

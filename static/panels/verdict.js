@@ -2,10 +2,10 @@
 
 import { badge, experimentBadge, toneOf } from '../components/badge.js';
 import '../components/progress-bar.js';
-import { element } from '../elements.js';
+import { element, icon } from '../elements.js';
 import { aboutDuration, counted, duration, percent } from '../format.js';
-import { barrierText, fromJson } from '../plots/numbers.js';
-import { STAGES, taskText } from './stage-names.js';
+import { barrierText, fromJson, intervalText } from '../plots/numbers.js';
+import { STAGES, stepsOf, taskText } from './stage-names.js';
 
 /** "digits · cnn 16-32, 128 · 3 minima" */
 export function factsOf({ dataset, spec, minima }) {
@@ -63,6 +63,7 @@ export class VerdictPanel {
         running
           ? element('progress-bar', { value: String(experiment.progress), label: `progress of ${experiment.name}` })
           : null,
+        running ? stages(experiment) : null,
         this.#activeWorkers(),
         list,
       ].filter(Boolean),
@@ -71,13 +72,14 @@ export class VerdictPanel {
 
   #drawVerdict(verdict, list) {
     this.node.dataset.tone = toneOf(verdict.kind);
-    const [first, ...rest] = sentences(verdict.sentence);
+    const first = findingOf(verdict);
+    const rest = verdict.sentence.slice(first.length).trim();
     this.node.replaceChildren(
       ...[
         element('div.verdict-head', {}, badge(verdict.kind), element('a', { href: '/help' }, 'What do these words mean?')),
         element('p.finding', {}, first),
         element('dl.figures', {}, this.#numbers(verdict)),
-        rest.length ? element('p.rest', {}, rest.join(' ')) : null,
+        rest ? element('p.rest', {}, rest) : null,
         verdict.notes?.length
           ? element('ul.notes', {}, verdict.notes.map((note) => element('li', {}, note)))
           : null,
@@ -90,8 +92,9 @@ export class VerdictPanel {
     const [start, end] = verdict.between ?? [];
     const control = verdict.control ?? {};
     const errors = verdict.test_error?.line;
-    const sparse = this.#sparsest();
+    const sparse = this.#sparsest([start, end]);
     return [
+      estimateCell(`rise, line ${start} to ${end}`, verdict.line?.rise?.value, verdict.line?.rise, verdict.level),
       barrierCell(`barrier, line ${start} to ${end}`, verdict.line, verdict.level),
       barrierCell(`barrier, curve ${verdict.curve?.name ?? ''}`, verdict.curve, verdict.level),
       barrierCell(`control: line to ${control.name}`, control.line, verdict.level),
@@ -107,8 +110,9 @@ export class VerdictPanel {
     ].filter(Boolean);
   }
 
-  #sparsest() {
-    const runs = this.#live.runs.filter(({ final }) => final.zero_groups > 0);
+  /** Of the judged pair: no number of the verdict comes from another network. */
+  #sparsest(pair) {
+    const runs = this.#live.runs.filter(({ name, final }) => pair.includes(name) && final.zero_groups > 0);
     if (!runs.length) return null;
     const { name, final } = runs.reduce((a, b) => (b.final.zero_groups > a.final.zero_groups ? b : a));
     return cell(
@@ -119,14 +123,22 @@ export class VerdictPanel {
   }
 }
 
+/** What is done, what runs and what is still to come. */
+function stages(experiment) {
+  return element('ol.stages', { 'aria-label': 'Stages' }, stepsOf(experiment).map(({ words, state }) =>
+    element('li', { 'data-state': state, 'aria-current': state === 'now' ? 'step' : null },
+      state === 'done' ? icon('check') : null, words, state === 'done' ? element('span.visually-hidden', {}, ' (done)') : null)));
+}
+
 function barrierCell(label, values, level) {
-  if (!values) return null;
-  const [low, high] = [fromJson(values.low), fromJson(values.high)];
-  const interval =
-    Number.isNaN(low) || Number.isNaN(high)
-      ? 'nats'
-      : `${level ? `${Math.round(100 * level)} %: ` : ''}${barrierText(low)} to ${barrierText(high)} nats`;
-  return cell(label, barrierText(values.barrier === null ? Infinity : fromJson(values.barrier)), interval);
+  return values ? estimateCell(label, values.barrier === null ? Infinity : values.barrier, values, level) : null;
+}
+
+function estimateCell(label, value, interval, level) {
+  if (value === undefined || value === null) return null;
+  const text = intervalText(interval.low, interval.high);
+  const below = text && text !== 'none' ? `${level ? `${Math.round(100 * level)} %: ` : ''}${text} nats` : text ? `nats, interval: ${text}` : 'nats';
+  return cell(label, barrierText(fromJson(value)), below);
 }
 
 function cell(label, value, below) {
@@ -147,9 +159,9 @@ function reasons({ state, error }) {
   return element('ul.reasons', {}, error.split(/;\s+/).map((reason) => element('li', {}, reason)));
 }
 
-/** Splits at a full stop before a capital letter, so not inside numbers. */
-function sentences(text) {
-  return text.split(/(?<=\.) (?=[A-Z])/);
+/** The kind with its numbers, as the verdict begins; earlier versions recorded the whole alone, which is split at a full stop. */
+function findingOf({ finding, sentence }) {
+  return finding && sentence.startsWith(finding) ? finding : sentence.split(/(?<=\.) (?=[A-Z])/)[0];
 }
 
 function capital(text) {

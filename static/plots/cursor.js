@@ -27,11 +27,15 @@ export class Tooltip {
   }
 }
 
-/** Replace the marks of a picture. `marks`: [{left, top, colour}], and `rule`: {left, top, height} for a vertical line. */
+/** Replace the marks of a picture, and draw a vertical line at `rule`: {left, top, height}.
+ *
+ * `marks`: [{left, top, colour, minor, label}]; a minor mark is small, a label stands beside its mark.
+ */
 export function setMarks(plot, marks, rule = null) {
-  const dots = marks
-    .filter(Boolean)
-    .map(({ left, top, colour }) => element('i.mark', { style: `left:${left}px;top:${top}px;--mark:${colour}` }));
+  const width = plot.overlay.clientWidth;
+  const dots = marks.filter(Boolean).map(({ left, top, colour, minor, label }) =>
+    element(minor ? 'i.mark.minor' : 'i.mark', { style: `left:${left}px;top:${top}px;--mark:${colour}` },
+      label ? element(left > 0.6 * width ? 'span.before' : 'span', {}, label) : null));
   const line = rule
     ? [element('i.rule', { style: `left:${rule.left}px;top:${rule.top}px;height:${rule.height}px` })]
     : [];

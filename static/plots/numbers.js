@@ -19,6 +19,13 @@ export function barrierText(value) {
   return Number.isFinite(value) ? value.toFixed(3) : loss(value);
 }
 
+/** "0.052 to 0.091", "none" without width, nothing where it is not known. */
+export function intervalText(low, high) {
+  const [from, to] = [low, high].map(fromJson);
+  if (Number.isNaN(from) || Number.isNaN(to)) return '';
+  return from === to ? 'none' : `${barrierText(from)} to ${barrierText(to)}`;
+}
+
 /** A loss or an error, as its kind is shown. */
 export function valueText(quantity, value) {
   return quantity === 'error' ? percent(value) : loss(value);

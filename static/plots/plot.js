@@ -6,8 +6,12 @@ import { loadPlotly } from '../plotly.js';
 import { CONFIG, NARROW, sizeOf } from './theme.js';
 
 export class Plot {
-  /** @param {{label: string, table?: () => object, caption?: string, bare?: boolean}} about bare: the button stands elsewhere */
-  constructor({ label, table, caption, bare = false }) {
+  /**
+   * @param {{label: string, table?: () => object, caption?: string, bare?: boolean, zooms?: boolean}} about
+   *   bare: the button stands elsewhere; zooms: by the wheel while Ctrl is held
+   */
+  constructor({ label, table, caption, bare = false, zooms = false }) {
+    this.config = zooms ? { ...CONFIG, scrollZoom: 'cartesian+gl3d' } : CONFIG;
     this.canvas = element('div.plot', { role: 'img', 'aria-label': label });
     this.overlay = element('div.overlay', { 'aria-hidden': 'true' });
     this.caption = element('figcaption', {}, caption ?? '');
@@ -18,6 +22,7 @@ export class Plot {
     const top = element('div.plot-head', {}, this.caption, table ? this.button : null);
     this.stage = element('div.stage', {}, this.canvas, this.overlay);
     this.node = element('figure.plate', {}, bare ? null : top, this.stage, this.behind);
+    this.stage.addEventListener('wheel', onWheel, { capture: true, passive: false });
     this.width = 0;
     this.draws = 0;
     /** Called when plotly.js has begun a picture anew, and forgotten who listens to it. */
@@ -47,7 +52,7 @@ export class Plot {
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
     const size = { width, height, autosize: false };
-    await Plotly[fresh ? 'newPlot' : 'react'](this.canvas, data, { ...layout, ...size }, CONFIG);
+    await Plotly[fresh ? 'newPlot' : 'react'](this.canvas, data, { ...layout, ...size }, this.config);
     if (this.closed) return;
     this.draws += 1;
     this.canvas.dataset.draws = String(this.draws);
@@ -114,4 +119,10 @@ export class Plot {
     });
     this.observer.observe(this.node);
   }
+}
+
+/** The wheel scrolls the page and never gets to plotly.js, unless Ctrl is held; then the page itself must not zoom. */
+function onWheel(event) {
+  if (event.ctrlKey || event.metaKey) event.preventDefault();
+  else event.stopPropagation();
 }

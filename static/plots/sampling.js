@@ -2,8 +2,11 @@
 
 const COARSEST_INTERVALS = 8;
 
-/** Bilinear interpolation at (x, y); NaN outside the grid and beside points that are not computed. */
-export function sample(plane, values, x, y) {
+/** Bilinear interpolation at (x, y); NaN outside the grid and beside points that are not computed.
+ *
+ * With `encode` the encoded values are interpolated, as a surface on that scale is drawn.
+ */
+export function sample(plane, values, x, y, encode = (value) => value) {
   const { columns, rows } = plane;
   if (!(x >= plane.x[0] && x <= plane.x[columns - 1] && y >= plane.y[0] && y <= plane.y[rows - 1])) return NaN;
   const column = Math.min(below(plane.x, x), columns - 2);
@@ -17,7 +20,7 @@ export function sample(plane, values, x, y) {
     [up * right, (row + 1) * columns + column + 1],
   ];
   // A corner without weight must not spoil the sum: 0 times infinity is NaN.
-  return corners.reduce((sum, [weight, index]) => (weight > 0 ? sum + weight * values[index] : sum), 0);
+  return corners.reduce((sum, [weight, index]) => (weight > 0 ? sum + weight * encode(values[index]) : sum), 0);
 }
 
 /** The index of the grid line at or before a coordinate. */

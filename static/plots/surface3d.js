@@ -45,7 +45,7 @@ function tolerance(plane, view, scale) {
 
 /** The height at which a place of the plane is drawn, for markers that move on the surface. */
 export function heightAt(plane, { scale, split, value }, x, y) {
-  return scale.encode(sample(plane, plane.grid(split, value), x, y)) + liftOf(scale);
+  return sample(plane, plane.grid(split, value), x, y, (height) => scale.encode(height)) + liftOf(scale);
 }
 
 /** Lines lie a little above the surface, so that they are not hidden by it. */

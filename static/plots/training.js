@@ -12,10 +12,10 @@ const GAP = 0.055;
 
 /** A figure {data, layout} with a picture for each quantity, as many in a row as there is room for.
  *
- * `runs`: [{label, epochs, color}].
+ * `runs`: [{label, epochs, color}]; `looks` says what is drawn of each quantity.
  */
-export function trainingFigure(runs, { quantities = QUANTITIES, room, log, mode, narrow }) {
-  const columns = room < 620 ? 1 : room < 940 ? 2 : 3;
+export function trainingFigure(runs, { quantities = QUANTITIES, looks = LOOK.quantities, room, log, mode, narrow }) {
+  const columns = Math.min(quantities.length, room < 620 ? 1 : room < 940 ? 2 : 3);
   const rows = Math.ceil(quantities.length / columns);
   const height = rows * ROW + (rows - 1) * BETWEEN;
   const margin = { l: narrow ? 48 : 56, r: 8, t: 28, b: 44 };
@@ -27,19 +27,19 @@ export function trainingFigure(runs, { quantities = QUANTITIES, room, log, mode,
     const left = (index % columns) * (width + GAP);
     const top = 1 - (Math.floor(index / columns) * (ROW + BETWEEN)) / height;
     const last = index + columns >= quantities.length;
-    const { traces, xaxis, yaxis } = trainingParts(runs, quantity, log, suffix);
+    const { traces, xaxis, yaxis } = trainingParts(runs, quantity, log, suffix, looks);
     const together = { anchor: `y${suffix}`, matches: index ? 'x' : undefined, domain: [left, left + width] };
     layout[`xaxis${suffix}`] = { ...xaxis, ...together, title: { text: last ? style.titles.epoch : '' } };
     layout[`yaxis${suffix}`] = { ...yaxis, anchor: `x${suffix}`, domain: [top - ROW / height, top], automargin: false };
-    layout.annotations.push(heading(LOOK.quantities[quantity].title, left, top, mode));
+    layout.annotations.push(heading(looks[quantity].title, left, top, mode));
     return traces;
   });
   return { data, layout };
 }
 
 /** Traces and axes of one quantity, on the axes x<suffix> and y<suffix>. */
-export function trainingParts(runs, quantity, log, suffix = '') {
-  const shown = LOOK.quantities[quantity];
+export function trainingParts(runs, quantity, log, suffix = '', looks = LOOK.quantities) {
+  const shown = looks[quantity];
   const lists = runs.flatMap(({ epochs }) => Object.values(shown.columns).map((column) => epochs[column] ?? []));
   const linear = { type: 'linear', rangemode: shown.zero ? 'tozero' : 'normal', nticks: 6 };
   return {
@@ -65,7 +65,7 @@ function curves({ label, epochs, color }, { columns, percent }, suffix) {
       mode: values.length === 1 ? 'markers' : 'lines',
       x: epochs.epoch ?? values.map((_, index) => index + 1),
       y: values.map((value) => (Number.isFinite(value) ? value : null)),
-      line: { color, width: LOOK.width, dash: LOOK.dashes[split] },
+      line: { color, width: LOOK.width, dash: LOOK.dashes[split] ?? 'solid' },
       marker: { color, size: LOOK.marker },
       name: label,
       hovertemplate: `%{y${number}} ${escaped(label)}${split ? `, ${split}` : ''}<extra></extra>`,

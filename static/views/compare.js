@@ -5,6 +5,7 @@ import { dataTable } from '../components/data-table.js';
 import { errorPage } from '../components/problem.js';
 import { EXPERIMENTS, coloursOf } from '../colours.js';
 import { colouredName, element } from '../elements.js';
+import { DASH, percent } from '../format.js';
 import { Cursor } from '../landscape/path-cursor.js';
 import { LiveExperiment } from '../landscape/live-experiment.js';
 import { differences } from '../landscape/spec-differences.js';
@@ -13,7 +14,7 @@ import { ComparedCurvesPanel } from '../panels/compared-curves.js';
 import { SurfacesPanel, sharedPlanes } from '../panels/surfaces.js';
 import { METRICS, metricsOf } from '../panels/tables.js';
 import { Tooltip } from '../plots/cursor.js';
-import { barrierText, fromJson } from '../plots/numbers.js';
+import { barrierText, fromJson, intervalText } from '../plots/numbers.js';
 
 const MOST = 6;
 
@@ -58,6 +59,13 @@ export default async function mount(root, context) {
 
 function idsOf(query) {
   return [...new Set((query.ids ?? '').split(',').filter(Boolean))].slice(0, MOST);
+}
+
+/** A number of nats over its interval. */
+function estimate(value, { low, high } = {}) {
+  if (value === undefined || value === null) return DASH;
+  const interval = intervalText(low, high);
+  return element('span.estimate', {}, barrierText(fromJson(value)), interval && element('small.soft', {}, interval));
 }
 
 class CompareView {
@@ -118,24 +126,22 @@ class CompareView {
   #drawTables() {
     const named = ({ label, color, live }) =>
       element('a', { href: `/experiments/${live.id}` }, colouredName(color, label));
-    const barrier = (values) => {
-      if (!values) return '–';
-      const [found, low, high] = [values.barrier, values.low, values.high].map((value) => barrierText(fromJson(value)));
-      return `${found} (${low} to ${high})`;
-    };
     this.verdicts.replaceChildren(
       dataTable({
         caption: 'verdicts',
         text: ['experiment', 'verdict'],
-        numbers: ['line, nats', 'curve, nats', 'control’s line, nats'],
+        numbers: ['rise, nats', 'barrier, nats', 'curve’s barrier', 'control’s barrier', 'zero groups', 'accuracy'],
         rows: this.members.map((member) => {
           const { verdict, experiment } = member.live;
           return [
             named(member),
             badge(verdict?.kind ?? experiment.state),
-            barrier(verdict?.line),
-            barrier(verdict?.curve),
-            barrier(verdict?.control?.line),
+            estimate(verdict?.line?.rise?.value, verdict?.line?.rise),
+            estimate(verdict?.line?.barrier, verdict?.line),
+            estimate(verdict?.curve?.barrier, verdict?.curve),
+            estimate(verdict?.control?.line?.barrier, verdict?.control?.line),
+            percent(experiment.zero_groups),
+            percent(experiment.accuracy),
           ];
         }),
       }),

@@ -22,7 +22,10 @@ export function costEstimate(cost, minima) {
       caption: 'Cost by stage, on one core',
       text: ['stage'],
       numbers: ['one core'],
-      rows: Object.entries(cost.stages).map(([name, stage]) => [STAGES[name] ?? name, about(stage.core_hours)]),
+      rows: Object.entries(cost.stages).map(([name, stage]) => [
+        name === 'profiles' && cost.lines ? `profiles, ${counted(cost.lines, 'line')}` : (STAGES[name] ?? name),
+        about(stage.core_hours),
+      ]),
     }),
     Object.entries(cost.minima).map(([name, reach]) => thresholdForecast(name, reach, colours[name])),
     element('p.hint', { title: cost.rule }, 'Accurate to a factor of two or three. More cores share the work.'));

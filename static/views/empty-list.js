@@ -1,7 +1,8 @@
+import { galleryCards } from '../components/gallery-card.js';
 import { element, icon } from '../elements.js';
 
-/** The empty list: a sentence, a button that runs the demo, and a picture of its result. */
-export function emptyList(runDemo) {
+/** The empty list: a sentence, a button that runs the demo, a picture of its result, and the gallery. */
+export function emptyList(api, runDemo) {
   const base = new URL('../', import.meta.url);
   const button = element('button.primary', { type: 'button', onclick: async () => {
     button.disabled = true;
@@ -16,10 +17,14 @@ export function emptyList(runDemo) {
     height: 593,
     loading: 'lazy',
   });
-  return element('section.welcome.panel', {},
+  const gallery = element('ul.gallery', { 'aria-label': 'Gallery' });
+  galleryCards(api).then((cards) => gallery.replaceChildren(...cards));
+  return element('div.first-screen', {}, element('section.welcome.panel', {},
     element('div', {},
       element('p.lead', {}, 'Train two networks, map the loss around them, and see whether they lie in one flat valley.'),
       element('p.soft', {}, 'The demo takes about a minute and needs no download.'),
       element('div.row', {}, button, element('a.button', { href: '/new' }, 'Set up your own'))),
-    element('figure', {}, picture('light', 'demo-light.webp'), picture('dark', 'demo-dark.webp')));
+    element('figure', {}, picture('light', 'demo-light.webp'), picture('dark', 'demo-dark.webp'))),
+  element('h2', {}, 'Or explore finished landscapes'),
+  gallery);
 }

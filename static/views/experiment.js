@@ -2,18 +2,25 @@
 
 import { coloursOf } from '../colours.js';
 import { confirmDialog } from '../components/confirm-dialog.js';
+import { shareDialog } from '../components/share-dialog.js';
 import { showToast, toastErrors } from '../components/toasts.js';
 import { errorPage } from '../components/problem.js';
 import { element } from '../elements.js';
+import { noticeSwitch, tellEnd } from '../end-notice.js';
 import { Cursor } from '../landscape/path-cursor.js';
 import { LiveExperiment } from '../landscape/live-experiment.js';
-import { SHOWN, readView } from '../landscape/view-state.js';
+import { SHOWN, pairOf, readView } from '../landscape/view-state.js';
 import { Downloads } from '../panels/downloads.js';
+import { MethodsPanel } from '../panels/methods.js';
+import { CompactPanel } from '../panels/compact.js';
+import { ExperimentHeading } from '../panels/experiment-heading.js';
+import { FittingPanel } from '../panels/fits.js';
+import { MatrixPanel } from '../panels/matrix.js';
 import { MinimaPanel, SparsityPanel, TrainingPanel } from '../panels/minima.js';
 import { ProfilesPanel } from '../panels/profiles.js';
 import { ProvenancePanel } from '../panels/provenance.js';
 import { SurfacesPanel } from '../panels/surfaces.js';
-import { VerdictPanel, factsOf, stateText } from '../panels/verdict.js';
+import { VerdictPanel, stateText } from '../panels/verdict.js';
 import { loadPlotly } from '../plotly.js';
 import { Tooltip } from '../plots/cursor.js';
 import { paperFigure, surfacesFigure, rendered } from '../plots/export.js';
@@ -22,7 +29,7 @@ export default async function mount(root, context) {
   const page = element('div.page.experiment', { 'aria-busy': 'true' }, element('h1', { tabIndex: -1 }, 'Experiment'));
   root.append(page);
   loadPlotly();
-  const live = new LiveExperiment(context.api, context.params.id);
+  const live = new LiveExperiment(context.api, context.params.id, { readOnly: context.readOnly });
   try {
     await live.open();
   } catch (error) {
@@ -46,33 +53,41 @@ class ExperimentView {
     this.verdict = new VerdictPanel(live);
     this.surfaces = new SurfacesPanel([{ live, ...shared }], shared);
     this.profiles = new ProfilesPanel(live, shared);
+    this.methods = new MethodsPanel(live, shared);
+    this.matrix = new MatrixPanel(live, shared);
     this.minima = new MinimaPanel(live, shared);
+    this.compact = new CompactPanel(live, shared);
     this.sparsity = new SparsityPanel(live, shared);
     this.training = new TrainingPanel(live, shared);
+    this.fits = new FittingPanel(live, shared);
     this.downloads = new Downloads(live, context.api, {
       picture: (format) => this.picture(format),
       name: () => `${this.view.plane}-${this.view.show}`,
     });
     this.provenance = new ProvenancePanel(live, this.downloads.file);
+    this.heading = new ExperimentHeading(live, context.api, !context.readOnly && experiment.origin !== 'gallery');
+    this.notices = context.readOnly ? null : noticeSwitch();
     this.state = element('span.soft.state');
     this.actions = element('div.row');
-    document.title = `${experiment.name} · Valleyscope`;
     page.replaceChildren(
       element('div.head', {},
-        element('div', {},
-          element('h1', { tabIndex: -1 }, experiment.name),
-          element('p.soft', {}, factsOf(experiment))),
+        this.heading.node,
         this.state,
+        this.notices,
         this.actions,
-        element('a.button', { href: `/new?from=${live.id}`, title: 'Start a new experiment from this spec' }, 'Vary'),
+        context.readOnly ? null : element('a.button', { href: `/new?from=${live.id}`, title: 'Start a new experiment from this spec' }, 'Vary'),
         this.downloads.node,
-        element('button', { type: 'button', onclick: () => this.share() }, 'Share')),
+        context.readOnly ? null : element('button', { type: 'button', onclick: () => shareDialog(context.api, experiment) }, 'Share')),
       this.verdict.node,
       this.surfaces.node,
       this.profiles.node,
+      this.methods.node,
+      this.matrix.node,
       this.minima.node,
+      this.compact.node,
       this.sparsity.node,
       this.training.node,
+      this.fits.node,
       this.provenance.node,
       this.tooltip.node,
     );
@@ -89,12 +104,16 @@ class ExperimentView {
 
   /** Redraw what depends on the URL or the theme. */
   update(query) {
-    this.view = readView(query, this.live.experiment.planes);
+    this.live.judge(pairOf(query, this.live.experiment.minima));
+    this.view = readView(query, this.live.planeOrder);
     this.page.dataset.show = SHOWN[this.view.show].panes.length > 1 ? 'pair' : 'single';
     this.surfaces.update(this.view);
     this.profiles.update(this.view);
+    this.matrix.update(this.view);
     this.training.update(this.view);
+    this.fits.update(this.view);
     this.sparsity.draw();
+    this.methods.draw();
   }
 
   /** Redraw the parts that changed. */
@@ -102,6 +121,7 @@ class ExperimentView {
     if (parts.has('experiment')) this.#drawHead();
     if (parts.has('experiment') || parts.has('verdict') || parts.has('minima')) this.verdict.draw();
     if (parts.has('experiment') || parts.has('minima') || parts.has('verdict')) this.minima.draw();
+    if (parts.has('minima')) this.compact.draw();
     // Panels that wait for numbers must know when the experiment ended.
     const turned = this.live.active !== this.wasActive;
     this.wasActive = this.live.active;
@@ -109,9 +129,27 @@ class ExperimentView {
       this.training.draw();
       this.sparsity.draw();
     }
-    if (parts.has('paths') || turned) this.profiles.draw();
+    if (parts.has('paths') || parts.has('minima') || turned) toastErrors(() => this.methods.load());
+    if (parts.has('fits') || parts.has('paths') || turned) this.fits.draw();
+    this.#putStageFirst();
     if (parts.has('experiment')) this.provenance.draw();
-    if ([`plane ${this.view.plane}`, 'paths', 'verdict'].some((part) => parts.has(part))) this.surfaces.draw();
+    if (parts.has('matrix')) this.matrix.draw();
+    // Another claim has another first plane, and other paths first.
+    if (parts.has('verdict')) return this.update(this.context.urlState.get());
+    if (parts.has('paths') || turned) this.profiles.draw();
+    if ([`plane ${this.view.plane}`, 'paths'].some((part) => parts.has(part))) this.surfaces.draw();
+  }
+
+  /** While it runs, the panel of the stage that runs stands first; in the end all are in their usual place. */
+  #putStageFirst() {
+    const { active, experiment } = this.live;
+    const first = active ? ({ queued: this.training, minima: this.training, curves: this.fits }[experiment.stage] ?? null) : null;
+    if (first === this.stageFirst) return;
+    this.stageFirst = first;
+    const focused = document.activeElement;
+    for (const panel of [this.training, this.fits])
+      (panel === first ? this.surfaces : this.provenance).node.before(panel.node);
+    if (focused !== document.activeElement) focused.focus({ preventScroll: true });
   }
 
   /** The plots on screen as one picture. */
@@ -126,30 +164,27 @@ class ExperimentView {
     return rendered(figure, format);
   }
 
-  async share() {
-    try {
-      await navigator.clipboard.writeText(location.href);
-      showToast('Link copied. It opens the view as you see it now.');
-    } catch {
-      showToast(`Copy this link: ${location.href}`);
-    }
-  }
-
   close() {
     this.live.removeEventListener('change', this.onchange);
     this.context.theme.removeEventListener('change', this.ontheme);
     this.live.close();
     this.downloads.close();
-    for (const panel of [this.surfaces, this.profiles, this.training, this.sparsity]) panel.close();
+    for (const panel of [this.surfaces, this.profiles, this.training, this.fits, this.sparsity, this.methods]) panel.close();
   }
 
   #drawHead() {
     const { experiment } = this.live;
+    this.heading.draw();
+    if (this.notices) this.notices.hidden = !this.live.active;
+    if (!this.shownState || this.live.active) document.title = `${experiment.name} · Valleyscope`;
     this.state.textContent = experiment.state === 'failed' ? 'failed' : stateText(experiment);
     if (experiment.state === this.shownState) return;
-    if (this.shownState) this.context.announce(`${experiment.name}: ${stateText(experiment)}`);
+    if (this.shownState) {
+      this.context.announce(`${experiment.name}: ${stateText(experiment)}`);
+      if (!this.live.active) tellEnd(experiment, this.context.navigate);
+    }
     this.shownState = experiment.state;
-    this.#showAction(this.live.active ? 'Cancel' : experiment.state === 'done' ? null : 'Retry');
+    if (!this.context.readOnly) this.#showAction(this.live.active ? 'Cancel' : experiment.state === 'done' ? null : 'Retry');
   }
 
   /** The button is replaced only when its action changes: a new one would lose focus and a click in progress. */

@@ -9,6 +9,8 @@ const PICTURES = [
   'Colour is linear and ends a little above the peak on the way to the control: what is above has the last colour. Move the clip, or choose log for a wider scale.',
   'The black contour is the tolerance: the loss, or error, of the higher end plus the tolerance of the verdict. A path inside it has no barrier.',
   'Dots beside the colour bar are the minima at their values.',
+  'Under the profile a slider walks along a path: its mark moves on the surfaces, with the value that was measured there.',
+  'Where training kept snapshots, a player moves each minimum along its training. Off its own plane a trajectory is projected.',
   'Hatched cells are not computed yet. A surface begins coarse and sharpens in place.',
   'The white curve is the fitted path. Where it does not lie in the plane, its projection is drawn.',
   'A minimum farther off the plane than a tenth of its longer side is named above the frame, not drawn.',
@@ -19,6 +21,9 @@ const KEYS = [
   [['Enter', 'Space'], 'press it'],
   [['←', '→'], 'change the tab'],
   [['←', '→', '↑', '↓'], 'on a picture: go over the surface, or along the paths; with Shift five points at a time'],
+  [['Space'], 'on the slider of a path or of the training: play and pause'],
+  [['Ctrl + wheel'], 'zoom a surface; the wheel alone scrolls the page'],
+  [['←', '→', '↑', '↓'], 'in the matrix of minima: go to another pair; Enter judges it'],
   [['Esc'], 'close a question without doing anything, or leave the point'],
 ];
 

@@ -182,6 +182,7 @@ export default async function mount(body, { api, urlState, navigate, announce, t
     const minima = Object.keys(values.minima ?? {}).map((entry) => [entry, entry]);
     if (name === 'dataset') return datasets.items.map((entry) => [entry.name, entry.present === false ? `${entry.name} (downloaded at first use)` : entry.name]);
     if (name === 'checkpoint') return checkpoints.map((entry) => [entry.id, `${entry.name} (${entry.id})`]);
+    if (name === 'of') return minima.filter(([entry]) => entry !== path[1]);
     if (['from', 'to', 'around', 'trajectory', 'control', 'between'].includes(name)) return minima;
     if (name === 'through') return [...minima, ...bends(values).map((bend) => [bend, bend])];
     return null;

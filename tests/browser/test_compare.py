@@ -73,6 +73,21 @@ def test_verdicts_and_minima_of_all_are_in_one_table(page: Page) -> None:
     expect(page.get_by_label("minima of all experiments").locator("tbody tr")).to_have_count(6)
 
 
+def test_verdicts_are_compared_by_kind_rise_barriers_zero_groups_and_accuracy(
+    page: Page, shared_server: Server, finished: str, finished_too: str
+) -> None:
+    rows = page.get_by_label("verdicts").locator("tbody tr")
+    for found, id in zip(rows.all(), (finished, finished_too), strict=True):
+        item = shared_server.client.experiment(id)
+        shown = found.locator("td").all_inner_texts()
+        assert shown[1].strip() == item["verdict_kind"]
+        numbers = [text.split()[0] for text in shown[2:6]]
+        assert (numbers[0], numbers[1], numbers[3]) == tuple(
+            f"{item[name]:.3f}" for name in ("rise", "barrier", "control_barrier")
+        )
+        assert shown[6:] == [f"{100 * item[name]:.1f} %" for name in ("zero_groups", "accuracy")]
+
+
 def test_one_experiment_alone_is_nothing_to_compare(open_page: Any, server: Server, finished: str) -> None:
     page = open_page(server, f"/compare?ids={finished}")
     expect(page.locator("#view")).to_contain_text("Choose two or more experiments")

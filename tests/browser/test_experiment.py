@@ -91,9 +91,13 @@ def test_the_verdict_stands_first_in_words_with_its_numbers(still: Page, server:
     words = " ".join((shown.locator(".finding").inner_text() + " " + shown.locator(".rest").inner_text()).split())
     assert words == " ".join(verdict["sentence"].split())
     numbers = shown.locator(".figures").inner_text()
-    for values in (verdict["line"], verdict["curve"], verdict["control"]["line"]):
-        assert f"{values['barrier']:.3f}" in numbers
-        assert f"{values['low']:.3f} to {values['high']:.3f}" in numbers
+    line = verdict["line"]
+    barriers = [
+        (path["barrier"], path["low"], path["high"]) for path in (line, verdict["curve"], verdict["control"]["line"])
+    ]
+    for value, low, high in (*barriers, (line["rise"]["value"], line["rise"]["low"], line["rise"]["high"])):
+        assert f"{value:.3f}" in numbers
+        assert ("interval: none" if low == high else f"{low:.3f} to {high:.3f}") in numbers
 
 
 def test_the_page_has_the_colours_of_the_report(still: Page, server: Server, finished: str) -> None:
@@ -148,6 +152,8 @@ def test_the_profile_moves_marks_on_the_surfaces_and_back(still: Page, server: S
     point_at(still, surfaces.first, *halfway)
     rule = still.locator(".profiles .rule").first
     expect(rule).to_be_visible()
+    for place in (still.locator(".surfaces .stage").first, still.locator(".profiles .stage").first):
+        expect(place.locator(".mark:not(.minor)"), "only the path under the pointer has a large dot").to_have_count(1)
     left = rule.evaluate("rule => parseFloat(rule.style.left)")
     at = profiles.first.evaluate("({ _fullLayout: { xaxis } }, left) => xaxis.p2d(left - xaxis._offset)", left)
     assert at == pytest.approx(0.5, abs=0.3)
@@ -323,6 +329,22 @@ def test_nothing_overflows(open_page: Any, server: Server, finished: str, width:
         box, panel = plot.bounding_box(), plot.locator("xpath=ancestor::section").bounding_box()
         assert box["x"] >= panel["x"]
         assert box["x"] + box["width"] <= panel["x"] + panel["width"] + 1
+
+
+def test_a_phone_shows_the_verdict_first_and_hides_no_path_and_no_barrier(
+    open_page: Any, server: Server, finished: str
+) -> None:
+    page = open_page(server, f"/experiments/{finished}", width=390, height=844)
+    idle(page)
+    expect(page.locator(".summary td").first).to_be_visible()
+    tops = page.evaluate(
+        "['.verdict', '.surfaces', '.profiles'].map((part) => document.querySelector(part).getBoundingClientRect().top)"
+    )
+    assert tops == sorted(tops)
+    legend = page.locator(".profiles .legend")
+    assert legend.evaluate("list => list.scrollHeight <= list.clientHeight"), "every entry is in sight"
+    column = page.get_by_role("columnheader", name="barrier, nats").bounding_box()
+    assert column["x"] + column["width"] <= 390
 
 
 def test_pictures_stay_whole_when_the_window_changes(page: Page) -> None:

@@ -67,6 +67,10 @@ def test_svg_is_small_enough_for_latex(page: Page, tmp_path: Path) -> None:
         assert words in text
 
 
+def test_pdf_is_the_figure_of_the_paper(page: Page, tmp_path: Path) -> None:
+    assert take(page, "paper.pdf", tmp_path).read_bytes().startswith(b"%PDF-")
+
+
 def test_a_relief_is_exported_as_it_is_shown(open_page: Any, server: Server, finished: str, tmp_path: Path) -> None:
     page = open_page(server, f"/experiments/{finished}")
     idle(page)

@@ -15,7 +15,7 @@ LONG = {"training": {"epochs": 2000, "batch_size": 8}}
 
 
 def row(page: Page, name: str) -> Any:
-    return page.locator("li.experiment:not(.skeleton)").filter(has=page.get_by_role("heading", name=name, exact=True))
+    return page.locator("tr.experiment").filter(has=page.get_by_role("link", name=name, exact=True))
 
 
 def test_an_empty_list_offers_the_demo_in_one_click(empty_server: Server, open_page: Any) -> None:
@@ -40,13 +40,16 @@ def test_a_finished_experiment_shows_its_verdict_and_its_surface(server: Server,
     found = row(page, "finished")
     experiment = server.client.experiment(finished)
     expect(found).to_contain_text(experiment["verdict_kind"])
-    expect(found).to_contain_text(experiment["sentence"][:60])
+    for figure in ("rise", "barrier"):
+        expect(found.locator(f"[data-column={figure}]")).to_have_text(f"{experiment[figure]:.3f}")
+    for column, figure in (("zero", "zero_groups"), ("accuracy", "accuracy")):
+        expect(found.locator(f"[data-column={column}]")).to_have_text(f"{100 * experiment[figure]:.1f} %")
     expect(found.locator("canvas")).to_have_attribute("aria-label", re.compile("train loss"))
     colours = found.locator("canvas").evaluate(
         "canvas => new Set(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data).size"
     )
     assert colours > 10
-    found.get_by_role("link", name="finished").click()
+    found.get_by_role("link", name="finished", exact=True).click()
     page.wait_for_url(f"**/experiments/{finished}")
 
 
@@ -89,7 +92,7 @@ def test_cancel_retry_and_delete_work_and_delete_asks_first(server: Server, open
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(row(page, "doomed")).to_have_count(0)
     assert experiment not in [item["id"] for item in server.client.experiments()]
-    assert page.evaluate("document.activeElement.matches('li.experiment h2 a, h1')"), "focus stays in the list"
+    assert page.evaluate("document.activeElement.matches('tr.experiment .name a, h1')"), "focus stays in the list"
     page.get_by_role("button", name="Undo").click()
     expect(row(page, "doomed")).to_be_visible()
     server.client.delete(f"/api/experiments/{experiment}?permanent=true")
@@ -117,13 +120,13 @@ def test_a_choice_made_while_the_list_is_asked_for_counts(
     def choose_meanwhile(route: Any) -> None:
         asked.append(route.request.url)
         if len(asked) == 1:
-            page.get_by_label("State").select_option("failed")
+            page.get_by_role("combobox", name="State").select_option("failed")
         route.continue_()
 
     page.route("**/api/experiments?*", choose_meanwhile)
     page.get_by_role("link", name="Experiments", exact=True).click()
-    expect(page.locator(f'li[data-id="{failed}"]')).to_be_visible()
-    expect(page.locator(f'li[data-id="{finished}"]')).to_have_count(0)
+    expect(page.locator(f'tr[data-id="{failed}"]')).to_be_visible()
+    expect(page.locator(f'tr[data-id="{finished}"]')).to_have_count(0)
 
 
 def test_search_state_and_order_stand_in_the_address_and_come_back(
@@ -131,31 +134,34 @@ def test_search_state_and_order_stand_in_the_address_and_come_back(
 ) -> None:
     assert server.client.experiment(finished)["state"] == "done"
     page = open_page(server)
-    page.get_by_label("Search by name").fill("no such name")
+    page.get_by_label("Search name, tag or note").fill("no such name")
     expect(page.get_by_text("No experiments match.")).to_be_visible()
-    page.get_by_label("Search by name").fill("finished")
+    page.get_by_label("Search name, tag or note").fill("finished")
     expect(row(page, "finished")).to_be_visible()
-    page.get_by_label("State").select_option("done")
-    page.get_by_label("Order").select_option("name")
+    page.get_by_role("combobox", name="State").select_option("done")
+    page.get_by_role("button", name="name", exact=True).click()
     expect(page).to_have_url(re.compile(r"\?search=finished&state=done&sort=name$"))
     page.reload()
-    expect(page.get_by_label("Search by name")).to_have_value("finished")
-    expect(page.get_by_label("State")).to_have_value("done")
+    expect(page.get_by_label("Search name, tag or note")).to_have_value("finished")
+    expect(page.get_by_role("combobox", name="State")).to_have_value("done")
     expect(row(page, "finished")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="name")).to_have_attribute("aria-sort", "ascending")
     page.go_back()
-    expect(page.get_by_label("Order")).to_have_value("")
+    expect(page.get_by_role("columnheader", name="submitted")).to_have_count(0)
+    expect(page.locator("th[aria-sort]:visible")).to_have_count(0)
     page.go_back()
-    expect(page.get_by_label("State")).to_have_value("")
+    expect(page.get_by_role("combobox", name="State")).to_have_value("")
 
 
 def test_two_ticked_experiments_can_be_compared(
     server: Server, finished: str, finished_too: str, open_page: Any
 ) -> None:
     page = open_page(server, "/?search=finished")
+    page.get_by_role("checkbox", name="Select finished", exact=True).check()
     expect(page.get_by_role("button", name="Compare", exact=True)).to_be_disabled()
-    page.get_by_role("checkbox", name="Compare finished", exact=True).check()
-    page.get_by_role("checkbox", name="Compare finished too").check()
-    page.get_by_role("button", name="Compare 2").click()
+    page.get_by_role("checkbox", name="Select finished too").check()
+    expect(page.locator(".bulk")).to_contain_text("2 selected")
+    page.get_by_role("button", name="Compare", exact=True).click()
     page.wait_for_url(re.compile(rf"/compare\?ids={finished},{finished_too}"))
 
 
@@ -171,7 +177,8 @@ def test_every_control_of_a_row_can_be_hit_at_every_width(
     page.get_by_role("button", name="Keep it").click()
     # All at once: the list is asked for again now and then, and may move.
     boxes = found.evaluate(
-        """row => ['.tick input', 'canvas', 'h2 a', '.how', '.row-actions'].map((part) => {
+        """row => ['.tick input', 'canvas', '.name a', '[data-column=verdict]', '[data-column=rise]', '.row-actions']
+          .map((part) => {
           const { x, y, width, height } = row.querySelector(part).getBoundingClientRect();
           return { x, y, width, height };
         })"""

@@ -20,6 +20,10 @@ FINER = {"valley": FINE["valley"] | {"resolution": 61}}  # takes seconds, so tha
 QUICK = {"epochs": 1, "batch_size": 64}
 PATIENCE = 240_000
 MEGABYTE = 2**20
+# The panels from top to bottom.
+ORDER = """() => [...document.querySelectorAll('.panel')].map(({ classList }) => classList[1])
+  .filter((name) => ['surfaces', 'training', 'fitting'].includes(name))"""
+FIRSTS = ["training", "fitting", "surfaces"]
 
 
 def watch(page: Page) -> None:
@@ -27,7 +31,10 @@ def watch(page: Page) -> None:
     page.evaluate(
         """() => {
           globalThis.seen = [];
+          globalThis.firsts = [];
           const note = () => {
+            const first = document.querySelector('.verdict + .panel')?.classList[1];
+            if (firsts.at(-1) !== first) firsts.push(first);
             const caption = document.querySelector('.caption')?.textContent ?? '';
             const [, share] = /\\((\\d+) % of the grid/.exec(caption) ?? [];
             if (share !== undefined && seen.at(-1) !== Number(share)) seen.push(Number(share));
@@ -45,17 +52,27 @@ def test_training_surface_and_verdict_appear_by_themselves(server: Server, open_
         expect(page.locator(".hatched").first).to_be_visible()
         for panel in (".profiles", ".sparsity", ".training"):
             expect(page.locator(panel), "the layout is there before its numbers").to_be_visible()
+        assert page.evaluate(ORDER)[0] == "training", "what comes first stands first"
+        expect(page.locator(".stages li")).to_have_count(5)
         page.get_by_role("button", name="Cancel").focus()
         watch(page)
     expect(page.locator(".active-worker")).to_contain_text("cpu", timeout=PATIENCE)
     expect(page.get_by_role("button", name="Cancel"), "it is the same one").to_be_focused()
     page.locator(".training .plot[data-draws]").wait_for(timeout=PATIENCE)
+    page.locator(".fitting .plot[data-draws]").wait_for(timeout=PATIENCE)
     page.locator(".surfaces .plot[data-draws]").first.wait_for(timeout=PATIENCE)
     expect(page.locator(".verdict .figures")).to_be_visible(timeout=PATIENCE)
     expect(page.locator(".state")).to_contain_text("done in", timeout=PATIENCE)
     # The end is told before the last values of the surface are there.
     page.wait_for_function("() => document.querySelector('.surfaces .plot').layout.images.length === 0")
     idle(page)
+    assert page.evaluate(ORDER) == ["surfaces", "training", "fitting"], "in the end all is in its usual place"
+    fit = server.client.get(f"/api/experiments/{experiment}/profile")["curves"]["valley"]["fit"]
+    shown = page.locator(".fitting .plot").evaluate("({ data: [{ x, y }] }) => [[...x], [...y]]")
+    assert shown == [fit["epoch"], pytest.approx(fit["loss"])]
+    firsts = page.evaluate("firsts")
+    assert firsts[0] == "training"
+    assert firsts == sorted(set(firsts), key=FIRSTS.index), "what runs stands first, in the order of the stages"
     seen = page.evaluate("seen")
     assert seen, "it was seen unfinished"
     assert seen == sorted(seen), "it only ever fills"

@@ -19,7 +19,7 @@ VIEWS = {
     "/help": "What the words mean",
 }
 LOST = r"Failed to load resource|ERR_|network error"
-SETTLED = {"/": "li.experiment:not(.skeleton) canvas", "/new": ".cost", "/workers": "tbody tr", "/help": ".terms"}
+SETTLED = {"/": "tr.experiment canvas", "/new": ".cost", "/workers": "tbody tr", "/help": ".terms"}
 
 
 def wait_until_settled(page: Page, path: str) -> None:

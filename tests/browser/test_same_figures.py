@@ -13,10 +13,13 @@ import pytest
 from playwright.sync_api import Browser, Page, Route
 
 from tests.landscape import cases
+from tests.landscape.analysis.test_method_table import compared
 from tests.landscape.figures.test_figures import array
 from valleyscope.landscape import figures
+from valleyscope.landscape.analysis.method_table import method_table
 from valleyscope.landscape.claim import Level, claim_of
 from valleyscope.landscape.colours import colours_of
+from valleyscope.landscape.figures.matrix_cells import cell_colour, cell_ink, cell_mark
 from valleyscope.landscape.figures.scale import scale_for, significant
 from valleyscope.landscape.geometry.tiles import tiles
 from valleyscope.landscape.plot_style import STATIC
@@ -27,7 +30,7 @@ from valleyscope.landscape.storage.records import Grid, LayerRecord, MinimumReco
 ADDRESS = "http://figures.test"
 TYPES = {".js": "text/javascript", ".json": "application/json"}
 MODULES = ("landscape/claim", "landscape/plane", "landscape/records", *(f"plots/{name}" for name in (
-    "contour", "export", "numbers", "profile", "scale", "sparsity", "surface3d", "training",
+    "contour", "export", "matrix-cells", "numbers", "pareto", "profile", "scale", "sparsity", "surface3d", "training",
 )))  # fmt: skip
 # Figures as JSON, with words for numbers that JSON lacks.
 SCRIPT = """async ({ modules, data, wanted }) => {
@@ -48,6 +51,7 @@ SCRIPT = """async ({ modules, data, wanted }) => {
     surface3d: ({ plane, ...view }) => page.surfaceFigure(planes[plane], { ...shared, ...view }),
     profile: (view) => page.profilePairFigure(entries, { splits: ['train', data.errorSplit], ...view }),
     training: ({ quantity, log }) => page.trainingParts(runs, quantity, log),
+    pareto: ({ mode }) => page.paretoFigure(data.methods, { mode }),
     sparsity: ({ mode }) => page.sparsityFigure(minima, { mode, colours: data.colours }),
     paper: ({ plane, mode }) => page.paperFigure(planes[plane], [
       { ...shared, mode, split: 'train', value: 'loss', log: false },
@@ -58,6 +62,10 @@ SCRIPT = """async ({ modules, data, wanted }) => {
       return { range: scale.range, levels: scale.levels(), ...scale.ticks() };
     },
     number: ({ value }) => page.significant(Number(value)),
+    cell: ({ value, end, tolerance }) => {
+      const colour = page.cellColour(Number(value), end);
+      return { colour, ink: page.cellInk(colour), mark: page.cellMark(Number(value), NaN, NaN, tolerance) };
+    },
   };
   return JSON.stringify(wanted.map(([kind, options]) => draw[kind](options)), (_, value) => {
     if (ArrayBuffer.isView(value)) return Array.from(value);
@@ -301,6 +309,12 @@ def test_training_and_sparsity_are_the_same(page: Page, name: str) -> None:
     check(page, landscape, pairs)
 
 
+def test_methods_over_multiply_adds_are_the_same(page: Page) -> None:
+    landscape = compared()
+    rows = method_table(landscape)
+    check(page, landscape, [("pareto", {"mode": "dark"}, drawn_by_python(figures.pareto(rows, theme="dark")))])
+
+
 def test_scales_and_numbers_follow_one_rule(page: Page) -> None:
     rng = np.random.default_rng(12)
     pairs: list[tuple[str, dict[str, Any], Any]] = []
@@ -321,4 +335,15 @@ def test_scales_and_numbers_follow_one_rule(page: Page) -> None:
     for number in (*numbers, *(10.0 ** rng.uniform(-12, 12, 200))):
         text = "Infinity" if math.isinf(number) else repr(float(number))
         pairs.append(("number", {"value": text}, significant(float(number))))
+    check(page, Landscape("none"), pairs)
+
+
+def test_cells_of_a_matrix_are_painted_by_one_rule(page: Page) -> None:
+    rng = np.random.default_rng(5)
+    pairs: list[tuple[str, dict[str, Any], Any]] = []
+    for value in (*rng.uniform(0, 1.2, 200).tolist(), 0.0, 0.05, math.inf):
+        colour = cell_colour(value, 0.9)
+        expected = {"colour": list(colour), "ink": cell_ink(colour), "mark": cell_mark(value, None, None, 0.05)}
+        options = {"value": "Infinity" if math.isinf(value) else repr(value), "end": 0.9, "tolerance": 0.05}
+        pairs.append(("cell", options, expected))
     check(page, Landscape("none"), pairs)

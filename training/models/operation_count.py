@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -26,26 +26,38 @@ def multiply_adds(model: nn.Module, input_shape: Sequence[int]) -> int:
     >>> multiply_adds(nn.Conv2d(3, 8, 3, padding=1), (3, 4, 4)) == 4 * 4 * 8 * 3 * 3 * 3
     True
     """
-    total = 0
+    first = next(model.parameters(), torch.empty(0))
+    sample = torch.zeros(1, *input_shape, device=first.device, dtype=first.dtype)
+    return sum(layer_multiply_adds(model, sample).values())
 
-    def count(layer: nn.Module, _: object, output: Tensor) -> None:
-        nonlocal total
-        weight = layer.weight
-        assert isinstance(weight, Tensor)
-        total += output.numel() * weight[0].numel()
+
+def layer_multiply_adds(model: nn.Module, *inputs: Tensor) -> dict[str, int]:
+    """Return the multiply-adds of each convolution and linear layer that runs, by its name, for these inputs."""
+    counts: dict[str, int] = {}
+    layers = {
+        name: module
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d | nn.Linear)
+    }
+
+    def counting(name: str) -> Callable[[nn.Module, object, Tensor], None]:
+        def count(layer: nn.Module, _: object, output: Tensor) -> None:
+            weight = layer.weight
+            assert isinstance(weight, Tensor)
+            counts[name] = counts.get(name, 0) + output.numel() * weight[0].numel()
+
+        return count
 
     modes = {module: module.training for module in model.modules()}
-    layers = [module for module in modes if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d | nn.Linear)]
-    hooks = [layer.register_forward_hook(count) for layer in layers]
-    first = next(model.parameters(), torch.empty(0))
+    hooks = [layer.register_forward_hook(counting(name)) for name, layer in layers.items()]
     try:
         # Evaluation mode changes neither running statistics nor generators.
         model.eval()
         with torch.no_grad():
-            model(torch.zeros(1, *input_shape, device=first.device, dtype=first.dtype))
+            model(*inputs)
     finally:
         for hook in hooks:
             hook.remove()
         for module, training in modes.items():
             module.training = training
-    return total
+    return counts

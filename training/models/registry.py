@@ -38,6 +38,7 @@ class Architecture:
     input_shape: tuple[int, ...]
     options: Mapping[str, Any]
     sides: range | tuple[int, ...] | None = None
+    batch_norm: bool = False
 
     @property
     def needs(self) -> str:
@@ -98,6 +99,7 @@ _ARCHITECTURES = {
             input_shape=(3, 32, 32),
             options={"width": 64},
             sides=(32,),
+            batch_norm=True,
         ),
         Architecture(
             name="resnet56",
@@ -106,6 +108,7 @@ _ARCHITECTURES = {
             input_shape=(3, 32, 32),
             options={"depth": 56, "width": 16},
             sides=range(8, 257),
+            batch_norm=True,
         ),
         Architecture(
             name="wrn28x10",
@@ -114,6 +117,7 @@ _ARCHITECTURES = {
             input_shape=(3, 32, 32),
             options={"depth": 28, "widen": 10, "dropout": 0.0},
             sides=range(8, 257),
+            batch_norm=True,
         ),
     )
 }

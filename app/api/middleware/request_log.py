@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from valleyscope.app.api.metrics import Metrics
 from valleyscope.app.api.problems import Problem
+from valleyscope.app.api.share_access import without_token
 
 log = logging.getLogger("valleyscope.app.access")
 
@@ -45,7 +46,7 @@ class RequestLog:
             error_id = secrets.token_hex(8)
             log.exception(
                 "unexpected error",
-                extra={"error": error_id, "method": scope["method"], "path": scope["path"]},
+                extra={"error": error_id, "method": scope["method"], "path": without_token(scope["path"])},
             )
             if status:
                 raise  # the response has started
@@ -55,16 +56,17 @@ class RequestLog:
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
         method = scope["method"] if scope["method"] in _METHODS else _OTHER
         self._metrics.requests.labels(method, _route(scope), str(status)).observe(seconds)
-        # Without the query, which may contain secrets.
+        # Without the query and the token of a link, which are secrets.
+        path = without_token(scope["path"])
         log.info(
             "%s %s %d",
             scope["method"],
-            scope["path"],
+            path,
             status,
             extra={
                 "client": scope["client"][0] if scope.get("client") else None,
                 "method": scope["method"],
-                "path": scope["path"],
+                "path": path,
                 "status": status,
                 "seconds": round(seconds, 4),
             },

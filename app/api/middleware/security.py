@@ -9,15 +9,18 @@ import hmac
 import logging
 import time
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from valleyscope.app.api.problems import Problem
+from valleyscope.app.api.share_access import SHARED_VIEW, TOKEN_HEADER, admit
 from valleyscope.app.settings import Settings
+from valleyscope.app.storage.share_table import ShareTable
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +31,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _WINDOW_SECONDS = 60.0
 _MAX_ADDRESSES = 10_000
 
+_NO_FRAMES = "frame-ancestors 'none'"
 CONTENT_POLICY: Final = "; ".join(
     (
         "default-src 'self'",
@@ -40,7 +44,7 @@ CONTENT_POLICY: Final = "; ".join(
         "object-src 'none'",
         "base-uri 'none'",
         "form-action 'self'",
-        "frame-ancestors 'none'",
+        _NO_FRAMES,
     )
 )
 HEADERS: Final = {
@@ -57,8 +61,9 @@ HEADERS: Final = {
 class SecurityHeaders:
     """Adds the security headers that a route has not set itself."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, embed: Sequence[str] = ()) -> None:
         self.app = app
+        self._shared_view = _embeddable(embed) if embed else HEADERS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -68,7 +73,8 @@ class SecurityHeaders:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                shared = scope["path"].startswith(f"{SHARED_VIEW}/")
+                for name, value in (self._shared_view if shared else HEADERS).items():
                     headers.setdefault(name, value)
                 if scope["path"].startswith("/api"):
                     headers.setdefault("Cache-Control", "no-cache, private")
@@ -77,11 +83,19 @@ class SecurityHeaders:
         await self.app(scope, receive, send_with_headers)
 
 
-class AccessControl:
-    """Rejects a wrong Host, a foreign Origin, and a missing or wrong key."""
+def _embeddable(origins: Sequence[str]) -> dict[str, str]:
+    """The headers of a view that pages of these origins may show in an iframe."""
+    allowed = CONTENT_POLICY.replace(_NO_FRAMES, f"frame-ancestors {' '.join(origins)}")
+    headers = {name: value for name, value in HEADERS.items() if name != "X-Frame-Options"}  # it knows no origins
+    return headers | {"Content-Security-Policy": allowed}
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+
+class AccessControl:
+    """Rejects a wrong Host, a foreign Origin, and a missing or wrong key; the token of a link replaces the key."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, shares: ShareTable) -> None:
         self.app = app
+        self._shares = shares
         self._names = _own_names(settings)
         self._proxied = frozenset(name.lower() for name in settings.hosts)
         self._key = None if settings.api_key is None else settings.api_key.get_secret_value().encode()
@@ -90,7 +104,7 @@ class AccessControl:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             try:
-                self._check(scope)
+                await self._check(scope)
             except Problem as problem:
                 await problem.response(scope["path"])(scope, receive, send)
                 return
@@ -98,7 +112,7 @@ class AccessControl:
             return
         await self.app(scope, receive, send)
 
-    def _check(self, scope: Scope) -> None:
+    async def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if self._names is not None and _name(f"//{host}") not in self._names:
@@ -106,7 +120,11 @@ class AccessControl:
             raise Problem(421, "wrong-host", detail)
         if scope["method"] not in _SAFE_METHODS:
             self._check_origin(headers, host)
-        if self._key is not None and scope["path"].startswith(PROTECTED):
+        if not scope["path"].startswith(PROTECTED):
+            return
+        if (token := headers.get(TOKEN_HEADER)) is not None:
+            await run_in_threadpool(admit, self._shares, token, scope)
+        elif self._key is not None:
             self._check_key(headers, scope)
 
     def _check_origin(self, headers: Headers, host: str) -> None:

@@ -1,4 +1,4 @@
-"""/api/recipes, /api/models, /api/datasets: what a spec can name."""
+"""/api/recipes, /api/models, /api/methods, /api/datasets: what a spec can name."""
 
 from __future__ import annotations
 
@@ -9,10 +9,20 @@ from fastapi import APIRouter
 
 from valleyscope.app.api.dependencies import State
 from valleyscope.app.api.openapi import problems
-from valleyscope.app.api.schemas import Architecture, Architectures, DataSource, DataSources, Recipe, Recipes
+from valleyscope.app.api.schemas import (
+    Architecture,
+    Architectures,
+    DataSource,
+    DataSources,
+    PruningMethod,
+    PruningMethods,
+    Recipe,
+    Recipes,
+)
 from valleyscope.app.experiments.cost import estimate, split_sizes
 from valleyscope.app.experiments.recipes import DEMO, describe_recipe, load_recipe, recipe_names
 from valleyscope.training.dataset_sources import SOURCES, data_root
+from valleyscope.training.methods.catalog import NOT_OURS, describe_methods
 from valleyscope.training.models import describe_models
 
 _ADDED = "added by the operator of this server"
@@ -50,6 +60,24 @@ def models(app_state: State) -> Any:
         for name in app_state.settings.allowed_models
     ]
     return Architectures(items=named + own)
+
+
+@router.get("/methods", response_model=PruningMethods, responses=problems())
+def methods() -> Any:
+    """List the pruning methods that a minimum can name, with formula, source and options."""
+    named = [
+        PruningMethod(
+            name=name,
+            title=info.title,
+            formula=info.formula,
+            source=info.source,
+            kind=info.kind,
+            options=dict(info.options),
+            needs_batch_norm=info.needs_batch_norm,
+        )
+        for name, info in describe_methods().items()
+    ]
+    return PruningMethods(items=named, not_ours=list(NOT_OURS))
 
 
 @router.get("/datasets", response_model=DataSources, responses=problems())

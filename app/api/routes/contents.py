@@ -69,7 +69,7 @@ def contents(id: ExperimentId, request: Request, app_state: State) -> Response:
 
     Ask this first, then only for results that exist.
     """
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
     with app_state.service.database.read() as connection:
         workers = [Contribution.model_validate(row) for row in contributions_of(connection, id)]
         warnings = [ContentsWarning.model_validate(row) for row in warnings_of(connection, id)]

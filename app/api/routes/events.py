@@ -57,7 +57,7 @@ async def events(
 ) -> Response:
     """Follow an experiment. A client that reconnects with `Last-Event-ID` misses nothing."""
     start = int(last_event_id) if last_event_id is not None else after
-    row = await run_in_threadpool(app_state.service.experiment_table.get, id)
+    row = await run_in_threadpool(app_state.service.get, id)
     found = await run_in_threadpool(_stored_events, app_state, id, start)
     if not found and row.state not in ACTIVE and start > 0:
         return Response(status_code=204)
@@ -115,7 +115,7 @@ def _stored_events(app_state: AppState, id: str, after: int) -> list[EventRow]:
 
 async def _has_ended(app_state: AppState, id: str) -> bool:
     try:
-        row = await run_in_threadpool(app_state.service.experiment_table.get, id)
+        row = await run_in_threadpool(app_state.service.get, id)
     except Unknown:
         return True
     return row.state not in ACTIVE

@@ -18,7 +18,18 @@ from valleyscope.app.storage.experiment_table import ACTIVE, BadCursor, Experime
 
 router = APIRouter(tags=["experiments"])
 
-RESULTS = ("events", "contents", "minima", "surface", "profile", "verdict", "figure", "list_files", "download")
+RESULTS = (
+    "events",
+    "contents",
+    "minima",
+    "surface",
+    "profile",
+    "matrix",
+    "verdict",
+    "figure",
+    "list_files",
+    "download",
+)
 _NEXT = ("read", "cancel", "retry", "delete", *RESULTS)
 
 IdempotencyKey = Annotated[
@@ -90,6 +101,15 @@ def list_experiments(
         str | None, Query(max_length=40, pattern=r"^[^\x00-\x1f]*$", description="only those with it")
     ] = None,
     trash: Annotated[bool, Query(description="those in the trash instead")] = False,
+    ids: Annotated[
+        str | None,
+        Query(
+            max_length=16 * 200 + 199,
+            pattern=r"^[0-9a-f]{16}(,[0-9a-f]{16})*$",
+            description="only these, with commas between",
+            examples=["019a8c3f2be5d0c1"],
+        ),
+    ] = None,
     sort: Annotated[
         str, Query(pattern=SORT_PATTERN, description="a field; with - the largest first", examples=["-rise"])
     ] = NEWEST_FIRST,
@@ -106,6 +126,7 @@ def list_experiments(
             search=search or None,
             tag=tag or None,
             trash=trash,
+            ids=None if ids is None else tuple(ids.split(",")),
             sort=sort,
             after=cursor,
             limit=limit,
@@ -116,7 +137,14 @@ def list_experiments(
     # As bytes: FastAPI would validate every row again.
     response = Response(found.model_dump_json(), media_type="application/json")
     if page.after is not None:
-        asked: dict[str, Any] = {"state": state, "status": status, "search": search, "tag": tag, "sort": sort}
+        asked: dict[str, Any] = {
+            "state": state,
+            "status": status,
+            "search": search,
+            "tag": tag,
+            "ids": ids,
+            "sort": sort,
+        }
         asked |= {"trash": "true" if trash else None, "limit": limit, "cursor": page.after}
         query = urlencode({name: value for name, value in asked.items() if value is not None})
         response.headers["Link"] = f'</api/experiments?{query}>; rel="next"'
@@ -126,7 +154,7 @@ def list_experiments(
 @router.get("/experiments/{id}", response_model=Experiment, responses=problems(404))
 def read(id: ExperimentId, app_state: State) -> Any:
     """Read the state, progress, verdict and spec of an experiment."""
-    return detail(app_state.service.experiment_table.get(id))
+    return detail(app_state.service.get(id))
 
 
 @router.delete("/experiments/{id}", status_code=204, responses=problems(404, 409))
@@ -160,7 +188,7 @@ def cancel(id: ExperimentId, app_state: State) -> Any:
 @router.post("/experiments/{id}/retry", status_code=202, response_model=Experiment, responses=problems(404, 409))
 def retry(id: ExperimentId, app_state: State) -> Any:
     """Continue an experiment that failed, was cancelled or lost files."""
-    if app_state.service.experiment_table.get(id).state not in ACTIVE:
+    if app_state.service.get(id).state not in ACTIVE:
         _check_capacity(app_state)
     return detail(app_state.service.retry(id))
 

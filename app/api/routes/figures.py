@@ -13,6 +13,7 @@ from valleyscope.app.api.dependencies import ExperimentId, State
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
 from valleyscope.app.api.routes.results import PlaneName, Split, Value, find_grid, find_plane
 from valleyscope.app.storage.experiment_table import ExperimentRow
+from valleyscope.landscape.analysis.method_table import method_table
 from valleyscope.landscape.claim import claim_of
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 router = APIRouter(tags=["results"])
 
-Kind = Literal["contour", "surface3d", "profile", "training", "sparsity", "paper"]
+_PDF = "application/pdf"
+Kind = Literal["contour", "surface3d", "profile", "training", "sparsity", "paper", "pareto"]
 Quantity = Literal["loss", "accuracy", "sparsity", "zero_groups", "threshold", "angle", "learning_rate"]
 
 
@@ -62,13 +64,37 @@ class FigureQuery:
 )
 def figure(id: ExperimentId, request: Request, app_state: State, query: Annotated[FigureQuery, Depends()]) -> Response:
     """Get a plotly figure of the landscape, the training or the sparsity."""
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
 
     def make(landscape: Landscape) -> bytes:
         drawn: str = _draw(landscape, row, query).to_json()
         return drawn.encode()
 
     return cached_response(request, app_state, row, ("figure", *astuple(query)), make)
+
+
+@router.get(
+    "/experiments/{id}/paper.pdf",
+    response_class=Response,
+    responses={
+        200: {"description": "A PDF file", "content": {_PDF: {"schema": {"type": "string", "format": "binary"}}}},
+        **NOT_MODIFIED,
+        **problems(404),
+    },
+)
+def paper_pdf(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """Get the figure of the paper as PDF: the plane of the claim above, the paths below."""
+    row = app_state.service.get(id)
+
+    def make(landscape: Landscape) -> bytes:
+        from valleyscope.landscape.export.matplotlib_figures import paper_picture  # slow: loads matplotlib
+
+        picture = paper_picture(landscape, "pdf")
+        if picture is None:
+            raise not_available("there is no plane with paths", row, of_two=True)
+        return picture
+
+    return cached_response(request, app_state, row, ("paper.pdf",), make, media_type=_PDF)
 
 
 def _draw(landscape: Landscape, row: ExperimentRow, query: FigureQuery) -> go.Figure:
@@ -97,6 +123,11 @@ def _draw(landscape: Landscape, row: ExperimentRow, query: FigureQuery) -> go.Fi
             return figures.profile(*paths, **log, **shared)
         case "training":
             return figures.training(_minima(landscape, row), query.quantity, **log, **shared)
+        case "pareto":
+            rows = method_table(landscape)
+            if not rows:
+                raise not_available("there is no comparison of methods", row)
+            return figures.pareto(rows, theme=query.theme)
         case "sparsity":
             return figures.sparsity(_minima(landscape, row), **shared)
 

@@ -26,22 +26,26 @@ from valleyscope.app.api.dependencies import AppState, ExperimentId, State
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
 from valleyscope.app.api.problems import Problem
 from valleyscope.app.api.schemas import ResponseModel
-from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPEC, VERDICT
+from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPEC, VERDICT, compact_files
 from valleyscope.app.storage.experiment_table import ExperimentRow
 
 router = APIRouter(tags=["results"])
 
 SURFACE = "surface.csv"
+MATRIX = "matrix.csv"
+_MADE = (SURFACE, MATRIX)
+"""Made on request from the landscape."""
 _TYPES = {
     ".h5": "application/x-hdf5",
     ".safetensors": "application/octet-stream",
+    ".onnx": "application/octet-stream",
     ".html": "text/html; charset=utf-8",
     ".json": "application/json",
     ".csv": "text/csv; charset=utf-8",
 }
 _CHUNK = 256 * 1024
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
-_STORED_FILE = re.compile(rf"/api/experiments/[^/]+/files/(?!{re.escape(SURFACE)}$)")
+_STORED_FILE = re.compile(rf"/api/experiments/[^/]+/files/(?!(?:{'|'.join(map(re.escape, _MADE))})$)")
 _BYTES: Final[dict[str, Any]] = {
     kind.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}} for kind in _TYPES.values()
 }
@@ -61,7 +65,7 @@ class File(ResponseModel):
     """A file to download."""
 
     name: str
-    size: int | None = Field(description="bytes; null for surface.csv, which is made on request")
+    size: int | None = Field(description="bytes; null for surface.csv and matrix.csv, which are made on request")
     link: str
 
 
@@ -72,12 +76,12 @@ class Files(ResponseModel):
 @router.get("/experiments/{id}/files", response_model=Files, responses=problems(404))
 def list_files(id: ExperimentId, app_state: State) -> Files:
     """List the files that exist so far."""
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
     present = app_state.service.files(row)
     found = []
     for name in _names(row):
-        if (LANDSCAPE if name == SURFACE else name) in present:
-            size = None if name == SURFACE else present[name]
+        if (LANDSCAPE if name in _MADE else name) in present:
+            size = None if name in _MADE else present[name]
             found.append(File(name=name, size=size, link=f"/api/experiments/{id}/files/{name}"))
     return Files(items=found)
 
@@ -98,20 +102,26 @@ async def download(
     request: Request,
     app_state: State,
 ) -> Response:
-    """Download landscape.h5, <minimum>.safetensors, report.html, surface.csv, spec.json or verdict.json."""
-    row = await run_in_threadpool(app_state.service.experiment_table.get, id)
+    """Download landscape.h5, <minimum>.safetensors, report.html, surface.csv, matrix.csv, spec.json or verdict.json.
+
+    <minimum>.compact.safetensors and .onnx are networks without their zero groups.
+    """
+    row = await run_in_threadpool(app_state.service.get, id)
     if name not in _names(row):
         raise Problem(404, "unknown-file", f"file {name[:100]!r} does not exist: use one of {', '.join(_names(row))}")
-    if name == SURFACE:
-        return await run_in_threadpool(_surface, app_state, row)
+    if name in _MADE:
+        return await run_in_threadpool(_surface if name == SURFACE else _matrix, app_state, row)
     path = await run_in_threadpool(app_state.service.located, row, name)
     return await run_in_threadpool(_file, path, row, request)
 
 
 def _names(row: ExperimentRow) -> list[str]:
-    """The files that an experiment can have; clients can name no others."""
-    weights = () if row.imported is not None else (f"{minimum}.safetensors" for minimum in row.spec["minima"])
-    return [LANDSCAPE, REPORT, SURFACE, SPEC, VERDICT, *weights]
+    """The files that an experiment can have; clients can name no others. Two minima have one line, and no matrix."""
+    made = _MADE if len(row.spec["minima"]) > 2 else (SURFACE,)
+    minima = () if row.imported is not None else row.spec["minima"]
+    weights = [f"{minimum}.safetensors" for minimum in minima]
+    compact = [name for minimum in minima for name in compact_files(minimum)]
+    return [LANDSCAPE, REPORT, *made, SPEC, VERDICT, *weights, *compact]
 
 
 def _surface(app_state: AppState, row: ExperimentRow) -> Response:
@@ -121,6 +131,13 @@ def _surface(app_state: AppState, row: ExperimentRow) -> Response:
     return StreamingResponse(
         iterate_in_threadpool(surface_chunks(landscape)), media_type=_TYPES[".csv"], headers=_disposition(row, SURFACE)
     )
+
+
+def _matrix(app_state: AppState, row: ExperimentRow) -> Response:
+    from valleyscope.landscape.export.csv_tables import matrix_csv  # slow: loads plotly
+
+    landscape = open_snapshot(app_state, row).landscape
+    return Response(matrix_csv(landscape), media_type=_TYPES[".csv"], headers=_disposition(row, MATRIX))
 
 
 def _file(path: Path, row: ExperimentRow, request: Request) -> Response:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Query, Request
@@ -11,10 +12,14 @@ from starlette.responses import Response
 from valleyscope.app.api.cached_responses import cached_response, not_available
 from valleyscope.app.api.dependencies import ExperimentId, State
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
-from valleyscope.app.api.problems import Problem
-from valleyscope.app.api.schemas import Minima, Profile, Surface, Verdict
+from valleyscope.app.api.problems import Problem, invalid_parameter
+from valleyscope.app.api.schemas import Matrix, Methods, Minima, Profile, Surface, Verdict
 from valleyscope.app.api.serializers import planes_of
 from valleyscope.app.storage.experiment_table import ExperimentRow
+from valleyscope.landscape.analysis.method_table import method_table, remarks
+from valleyscope.landscape.analysis.pair_matrix import pair_matrix
+from valleyscope.landscape.analysis.pair_verdict import MissingLine, UnknownPair, pair_verdict
+from valleyscope.landscape.claim import claim_of
 from valleyscope.landscape.json_encoding import (
     encoded,
     minimum_json,
@@ -26,6 +31,7 @@ from valleyscope.landscape.json_encoding import (
 )
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Floats, PlaneRecord
+from valleyscope.training.methods.published import published_numbers
 
 router = APIRouter(tags=["results"])
 
@@ -40,7 +46,7 @@ Value = Annotated[Literal["loss", "error"], Query(description="loss in nats, or 
 @router.get("/experiments/{id}/minima", response_model=Minima, responses={**NOT_MODIFIED, **problems(404)})
 def minima(id: ExperimentId, request: Request, app_state: State) -> Response:
     """Read the trained minima: metrics of each epoch and sparsity of each layer."""
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
 
     def make(landscape: Landscape) -> bytes:
         found = {name: minimum_json(minimum) for name, minimum in landscape.minima.items()}
@@ -74,7 +80,7 @@ def surface(
 
     Send `Accept: application/octet-stream` to get raw bytes.
     """
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
     binary = _wants_binary(request)
 
     def make(landscape: Landscape) -> bytes:
@@ -82,7 +88,7 @@ def surface(
         values = find_grid(record, split, value)
         if binary:
             return _surface_bytes(record, values)
-        about = {"experiment": id, "split": split, "value": value}
+        about = {"experiment": id, "split": split, "value": value, "level": _level(landscape, record, split, value)}
         return encoded({**about, **plane_json(record), "z": typed_array(values)})
 
     media_type = _BINARY if binary else "application/json"
@@ -92,7 +98,7 @@ def surface(
 @router.get("/experiments/{id}/profile", response_model=Profile, responses={**NOT_MODIFIED, **problems(404)})
 def profile(id: ExperimentId, request: Request, app_state: State) -> Response:
     """Read loss and error along the fitted curves and along the straight lines between minima."""
-    row = app_state.service.experiment_table.get(id)
+    row = app_state.service.get(id)
 
     def make(landscape: Landscape) -> bytes:
         return encoded(
@@ -106,17 +112,85 @@ def profile(id: ExperimentId, request: Request, app_state: State) -> Response:
     return cached_response(request, app_state, row, ("profile",), make)
 
 
-@router.get("/experiments/{id}/verdict", response_model=Verdict, responses={**NOT_MODIFIED, **problems(404)})
-def verdict(id: ExperimentId, request: Request, app_state: State) -> Response:
-    """Read the verdict: level valley; one basin, sloping; joined by a curve only; separate; or undecided."""
-    row = app_state.service.experiment_table.get(id)
+@router.get("/experiments/{id}/methods", response_model=Methods, responses={**NOT_MODIFIED, **problems(404)})
+def methods(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """Read the table of a comparison of pruning methods, with the spread of each number over seeds."""
+    row = app_state.service.get(id)
 
     def make(landscape: Landscape) -> bytes:
+        if not row.spec.get("methods"):
+            raise Problem(404, "none", "the spec compares no methods: submit one with methods and sparsities")
+        rows = method_table(landscape)
+        model = row.spec.get("model") or {}
+        published = published_numbers(row.spec.get("dataset", ""), model if isinstance(model, str) else model["name"])
+        found = {"rows": [entry.to_json() for entry in rows], "remarks": remarks(rows), "published": published}
+        return encoded({"experiment": id, **found})
+
+    return cached_response(request, app_state, row, ("methods",), make)
+
+
+@router.get("/experiments/{id}/matrix", response_model=Matrix, responses={**NOT_MODIFIED, **problems(404)})
+def matrix(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """Read barrier and rise of the straight line between every two minima, with their intervals.
+
+    Rows and columns are in the order of `minima`. Null: the diagonal, a line that is not measured yet, and a bound of
+    a line without an interval.
+    """
+    row = app_state.service.get(id)
+
+    def make(landscape: Landscape) -> bytes:
+        if not landscape.lines:
+            raise not_available("there is no line between two minima", row, of_two=True)
+        return encoded(to_json({"experiment": id, **pair_matrix(landscape).to_json()}))
+
+    return cached_response(request, app_state, row, ("matrix",), make)
+
+
+@router.get("/experiments/{id}/verdict", response_model=Verdict, responses={**NOT_MODIFIED, **problems(404)})
+def verdict(
+    id: ExperimentId,
+    request: Request,
+    app_state: State,
+    between: Annotated[
+        str | None,
+        Query(
+            max_length=200,
+            description="judge these two minima instead of the experiment's, by what it measured",
+            examples=["sgd,control"],
+        ),
+    ] = None,
+) -> Response:
+    """Read the verdict: level valley; one basin, sloping; joined by a curve only; separate; or undecided."""
+    row = app_state.service.get(id)
+    pair = None if between is None else _pair(between, list(row.spec["minima"]))
+
+    def make(landscape: Landscape) -> bytes:
+        if pair is not None:
+            try:
+                return encoded(to_json(pair_verdict(landscape, *pair)))
+            except (MissingLine, UnknownPair):  # the names are right: a minimum or the line is not there yet
+                raise not_available(f"there is no line from {pair[0]} to {pair[1]}", row) from None
         if landscape.verdict is None:
             raise not_available("there is no verdict", row, of_two=True)
         return encoded(to_json(landscape.verdict))
 
-    return cached_response(request, app_state, row, ("verdict",), make)
+    return cached_response(request, app_state, row, ("verdict", pair), make)
+
+
+def _pair(given: str, minima: list[str]) -> tuple[str, str]:
+    """Two different minima from text such as "sgd,control"; raises a problem that names the field."""
+    names = given.split(",")
+    known = f"use two of {', '.join(minima)}, as {','.join((*minima, 'a', 'b')[:2])}"
+    unknown = next((name for name in names if name not in minima), None)
+    if len(names) != 2:
+        wrong = f"{given!r} does not name two minima: {known}"
+    elif unknown is not None:
+        wrong = f"{unknown!r} is not a minimum of this experiment: {known}"
+    elif names[0] == names[1]:
+        wrong = f"{given!r} names one minimum twice: {known}"
+    else:
+        return names[0], names[1]
+    raise invalid_parameter("query", "between", wrong, given)
 
 
 def find_plane(landscape: Landscape, row: ExperimentRow, name: str | None) -> PlaneRecord:
@@ -137,6 +211,12 @@ def find_grid(plane: PlaneRecord, split: str, value: str) -> Floats:
         has = ", ".join(plane.splits)
         raise Problem(404, "unknown-split", f"plane {plane.name!r} was not evaluated on {split!r}: use one of {has}")
     return plane.splits[split][value]
+
+
+def _level(landscape: Landscape, plane: PlaneRecord, split: str, value: str) -> dict[str, Any] | None:
+    claim = claim_of(landscape)
+    level = None if claim is None else claim.level(plane, split, value)
+    return None if level is None else {**asdict(level), "value": level.value}
 
 
 def _surface_bytes(plane: PlaneRecord, values: Floats) -> bytes:

@@ -20,6 +20,7 @@ from tests.landscape import cases
 from tests.landscape.importers.other_tools import GaripovPlane, li_line, li_surface
 from valleyscope.app.cli import EXIT_BAD_INPUT, main
 from valleyscope.app.storage.landscape_upload import MOST_FILES
+from valleyscope.landscape.claim import computed_planes
 from valleyscope.landscape.storage.landscape_file import Landscape
 
 MEBIBYTE = 2**20
@@ -65,7 +66,10 @@ def test_our_own_file_is_an_experiment_with_all_its_results(server: Server, tmp_
     assert original.verdict is not None
     assert (row["name"], row["state"], row["origin"], row["progress"]) == ("from a friend", "done", "imported", 1.0)
     assert row["verdict_kind"] == original.verdict["kind"]
-    assert (row["minima"], row["planes"]) == (list(original.minima), list(original.planes))
+    assert (row["minima"], row["planes"]) == (
+        list(original.minima),
+        [plane.name for plane in computed_planes(original)],
+    )
     path = f"/api/experiments/{row['id']}"
     assert server.client.get(path).json()["spec"]["imported"]["files"] == ["landscape.h5"]
     listed = server.client.get("/api/experiments").json()["items"]
@@ -77,7 +81,7 @@ def test_our_own_file_is_an_experiment_with_all_its_results(server: Server, tmp_
     for kind in ("contour", "profile", "training", "sparsity", "paper"):
         assert server.client.get(f"{path}/figure", params={"kind": kind}).status_code == 200, kind
     names = [found["name"] for found in server.client.get(f"{path}/files").json()["items"]]
-    assert names == ["landscape.h5", "report.html", "surface.csv", "spec.json", "verdict.json"]
+    assert names == ["landscape.h5", "report.html", "surface.csv", "matrix.csv", "spec.json", "verdict.json"]
     for name in names:
         assert server.client.get(f"{path}/files/{name}").status_code == 200, name
     contents = server.client.get(f"{path}/contents").json()

@@ -98,6 +98,44 @@ def test_many_are_deleted_and_restored_at_once_each_with_its_outcome(bare: Serve
     assert act("cancel", waiting, first) == [(True, None), (False, "wrong-state")]
 
 
+def test_many_are_tagged_at_once_and_keep_the_tags_they_have(bare: Server) -> None:
+    first, second = bare.still(name="tagged 1"), bare.still(name="tagged 2")
+    bare.client.patch(f"/api/experiments/{first}", json={"tags": ["Paper", "old"]})
+
+    def act(action: str, *tags: str) -> list[list[str]]:
+        body = {"action": action, "ids": [first, second], "tags": tags}
+        answer = bare.client.post("/api/experiments/bulk", json=body)
+        assert [item["ok"] for item in answer.json()["items"]] == [True, True]
+        return [item["tags"] for item in _items(bare, search="tagged ", sort="name")]
+
+    assert act("tag", "paper", "wide") == [["Paper", "old", "wide"], ["paper", "wide"]]
+    assert act("untag", "PAPER") == [["old", "wide"], ["wide"]]
+
+
+@pytest.mark.parametrize(
+    "body", [{"action": "tag"}, {"action": "delete", "tags": ["a"]}, {"action": "tag", "tags": [""]}]
+)
+def test_tags_are_given_where_they_mean_something(bare: Server, body: dict[str, Any]) -> None:
+    refused = bare.client.post("/api/experiments/bulk", json=body | {"ids": [bare.submit()]})
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["path"].startswith("tags")
+
+
+def test_many_leave_the_trash_for_good(bare: Server) -> None:
+    gone = bare.still(name="for good")
+    for body in ({"action": "delete"}, {"action": "delete", "permanent": True}):
+        answer = bare.client.post("/api/experiments/bulk", json=body | {"ids": [gone]})
+        assert answer.json()["items"][0]["ok"]
+    assert names(bare, search="for good", trash=True) == names(bare, search="for good") == []
+
+
+def test_some_experiments_are_asked_for_by_their_ids(bare: Server) -> None:
+    ids = [bare.submit(name=f"chosen {number}") for number in range(3)]
+    assert names(bare, ids=f"{ids[0]},{ids[2]}", sort="name") == ["chosen 0", "chosen 2"]
+    assert names(bare, ids=f"{ids[0]},{ids[1]}", search="chosen 1") == ["chosen 1"]
+    assert bare.client.get("/api/experiments", params={"ids": "nobody"}).status_code == 422
+
+
 def test_the_command_deletes_and_takes_back(bare: Server) -> None:
     first, second = bare.still(name="by command"), bare.still(name="by command")
     assert call(bare, "delete", first, second).returncode == 0

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from valleyscope.app.experiments.cost import estimate
 from valleyscope.app.experiments.plan import Kind, PlanState, plan, plane_tiles
 from valleyscope.app.experiments.recipes import DEMO, load_recipe, recipe_names
 from valleyscope.app.experiments.spec import parse_spec
+from valleyscope.app.experiments.task_files import is_input
 
 
 def test_every_need_is_an_earlier_task() -> None:
@@ -78,3 +80,26 @@ def test_an_expensive_network_has_small_tiles() -> None:
     small = plane_tiles(parse_spec(minima), "around")
     large = plane_tiles(parse_spec(minima | {"dataset": "cifar10", "model": {"name": "vgg16"}}), "around")
     assert len(large) > len(small)
+
+
+def test_a_minimum_that_starts_from_another_waits_for_it() -> None:
+    spec = parse_spec({"minima": {"small": {"method": "one-shot", "of": "sgd", "sparsity": 0.6}, "sgd": {}}})
+    tasks = {task.id: task for task in plan(spec)}
+    assert tasks["train:small"].needs == ("train:sgd",)
+    assert tasks["train:sgd"].needs == ()
+    assert is_input(spec, tasks["train:small"], "sgd.safetensors")
+    assert not is_input(spec, tasks["train:sgd"], "small.safetensors")
+    assert list(tasks).index("train:sgd") < list(tasks).index("train:small")
+    state = PlanState(plan(spec))
+    state.failed["train:sgd"] = "why"
+    assert "train:small" in state.blocked
+
+
+def test_every_two_minima_get_their_line_and_the_estimate_counts_them() -> None:
+    spec = parse_spec({"minima": {f"run{number}": {"seed": number} for number in range(24)}})
+    lines = [task for task in plan(spec) if task.kind is Kind.LINE]
+    assert len(lines) == len({task.id for task in lines}) == 24 * 23 // 2
+    few = parse_spec({"minima": {"a": {}, "b": {}}})
+    found = estimate(spec)
+    assert (found.lines, estimate(few).lines) == (276, 1)
+    assert found.stages["profiles"].multiply_adds > 50 * estimate(few).stages["profiles"].multiply_adds

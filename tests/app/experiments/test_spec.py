@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from valleyscope.app.experiments.recipes import DEMO, describe_recipe, load_recipe, recipe_names
-from valleyscope.app.experiments.spec import BadSpec, parse_spec, read_spec
+from valleyscope.app.experiments.spec import BadSpec, Spec, parse_spec, read_spec
 
 TWO: dict[str, Any] = {"minima": {"sgd": {}, "altsdp": {"optimizer": "altsdp", "c": 1e-4}}}
 
@@ -180,3 +181,99 @@ def test_unreadable_spec_files_are_named(tmp_path: Path) -> None:
 def test_numbers_in_yaml_without_a_dot_are_numbers(tmp_path: Path) -> None:
     (tmp_path / "spec.yaml").write_text("minima: {a: {optimizer: altsdp, c: 1e-6}}")
     assert read_spec(tmp_path / "spec.yaml").minimum("a").c == 1e-6
+
+
+def pruned(**minimum: object) -> dict[str, object]:
+    return {"minima": {"sgd": {}, "small": {"method": "one-shot", "of": "sgd", "sparsity": 0.6} | minimum}}
+
+
+def test_a_minimum_starts_from_another_one_and_takes_its_method_from_the_training() -> None:
+    spec = parse_spec(pruned())
+    assert spec.minimum("small").main_epochs == 0
+    assert spec.minimum("sgd").main_epochs == 120
+    shared = {
+        "training": {"method": "hesso", "sparsity": 0.6, "periods": 4},
+        "minima": {"a": {}, "sgd": {"optimizer": "sgd"}},
+    }
+    assert parse_spec(shared).minimum("a").periods == 4
+    assert parse_spec(shared).minimum("sgd").method_name is None
+    other = {"training": {"mode": "dual", "sparsity": 0.6}, "minima": {"a": {"method": "sfp"}}}
+    assert parse_spec(other).minimum("a").method == "sfp"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (pruned(of="nobody"), "minima.small.of: 'nobody' is not a minimum of this spec: use one of sgd, small"),
+        (pruned(of="small"), "minima.small.of: 'small' would start from itself"),
+        (
+            pruned(periods=3),
+            "minima.small: periods=3: method 'one-shot' has no such option; it has score, scope, retrain",
+        ),
+        (pruned(method="wizard"), "minima.small.method"),
+        (pruned(sparsity=None), "minima.small.method: method 'one-shot' must know how much to prune"),
+        (pruned(sparsity=1.0), "minima.small.sparsity"),
+        (
+            pruned(score="gamma"),
+            "minima.small.score: score 'gamma' is the factor of BatchNorm, and the network has none",
+        ),
+        (pruned(method="ns"), "minima.small.method: method 'ns' prunes by the factors of BatchNorm"),
+        (pruned(floor=0.5), "sparsity=0.6 cannot be reached: floor=0.5"),
+        (pruned(retrain={"epochs": 3}), "minima.small.retrain.lr"),
+        (
+            {"training": {"floor": 0.5}, "minima": {"a": {"method": "sfp", "sparsity": 0.6}}},
+            "minima.a: together with training: sparsity=0.6 cannot be reached: floor=0.5",
+        ),
+        ({"minima": {"sgd": {"penalty": 0.1}}}, "minima.sgd.penalty: penalty belongs to pruning methods"),
+        ({"minima": {"sgd": {}}, "training": {"of": "sgd"}}, "training.of: training cannot have it"),
+    ],
+)
+def test_a_method_that_cannot_work_is_refused_by_its_field(content: dict[str, object], message: str) -> None:
+    with pytest.raises(BadSpec) as refused:
+        parse_spec(content)
+    assert message in str(refused.value)
+
+
+def compared(**fields: Any) -> Spec:
+    return parse_spec({"methods": ["altsdp", "one-shot"], "sparsities": [0.5], **fields})
+
+
+def test_methods_make_the_minima_of_every_seed_with_two_controls() -> None:
+    spec = compared(seeds=2, seed=7)
+    names = ["sgd", "altsdp_50", "one-shot_50", "control", "reordered"]
+    assert list(spec.minima) == [*names, *(f"{name}_s2" for name in names)]
+    assert [spec.minimum(name).seed for name in ("sgd", "altsdp_50", "sgd_s2", "altsdp_50_s2")] == [7, 7, 8, 8]
+    assert spec.minimum("reordered").initialisation == spec.minimum("sgd").initialisation
+    assert spec.minimum("reordered").order != spec.minimum("sgd").order
+    assert spec.minimum("control").initialisation != spec.minimum("sgd").initialisation
+    assert (spec.minimum("one-shot_50").of, spec.minimum("one-shot_50_s2").of) == ("sgd", "sgd_s2")
+    assert (spec.between, spec.control) == (("sgd", "altsdp_50"), "control")
+    assert parse_spec(spec.to_json()) == spec
+
+
+def test_a_comparison_of_methods_has_lines_from_sgd_to_each_network_of_its_seed() -> None:
+    spec = compared(seeds=2)
+    assert len(spec.lines) == 8
+    assert all(start.endswith("_s2") == end.endswith("_s2") for start, end in spec.lines)
+    other = compared(verdict={"between": ["altsdp_50", "one-shot_50"], "control": "control"})
+    assert {("altsdp_50", "one-shot_50"), ("altsdp_50", "control")} <= set(other.lines)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"methods": ["altspd"]}, "methods.0: method 'altspd' is unknown: use one of altsdp"),
+        ({"methods": []}, "methods: must be a list of methods"),
+        ({"sparsities": [1.5]}, "sparsities.0: 1.5 is not a share above 0 and below 1"),
+        ({"sparsities": None}, "sparsities: give shares"),
+        ({"macs": [0.5]}, "sparsities: give shares"),
+        ({"methods": None, "minima": {"sgd": {}}}, "sparsities needs methods"),
+        ({"minima": {"sgd": {}}}, "minima: methods make the minima sgd, altsdp_50"),
+        ({"methods": ["ns"]}, "minima.ns_50.method: method 'ns' prunes by the factors of BatchNorm"),
+        ({"seeds": 0}, "seeds: 0 is not a whole number from 1 to 20"),
+        ({"training": {"floor": 0.6}}, "cannot be reached: floor=0.6"),
+    ],
+)
+def test_a_wrong_comparison_of_methods_is_named(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadSpec, match=re.escape(message)):
+        compared(**fields)

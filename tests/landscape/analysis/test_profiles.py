@@ -51,6 +51,9 @@ def test_profile_equals_a_plain_loop_over_points() -> None:
             kept = profile[split].samples
             assert kept is not None
             np.testing.assert_allclose(kept[index], losses, rtol=1e-4, atol=1e-5)
+            wrong = profile[split].wrong
+            assert wrong is not None
+            np.testing.assert_array_equal(wrong[index], (logits.argmax(1) != y).numpy())
 
 
 def test_profile_has_sixty_one_points_both_ends_and_the_arc_length() -> None:
@@ -108,6 +111,18 @@ def test_summary_of_a_path_without_length_or_with_overflow_is_no_nan() -> None:
     blown = planted([1.0, math.inf, 1.0], [0.0, 1.0, 2.0]).summary()
     assert blown.loss.integral == math.inf
     assert blown.barrier == math.inf
+
+
+def test_the_rise_of_the_test_error_has_an_interval_over_samples() -> None:
+    start, end = control_points(2)
+    found = verdict(along(network(), line(start, end), data(200), points=5, samples=True)).test_error_verdict
+    assert found is not None
+    assert found.line.rise is not None
+    low, high = found.line.rise.low, found.line.rise.high
+    assert low is not None
+    assert high is not None
+    assert low <= found.line.rise.value <= high
+    assert low < high
 
 
 def test_verdict_reads_a_profile() -> None:

@@ -81,6 +81,7 @@ def test_paths_points_and_training_are_tables_too(tmp_path: Path) -> None:
         "points.csv",
         "tracks.csv",
         "paths.csv",
+        "matrix.csv",
         "minima.csv",
         "training.csv",
         "layers.csv",
@@ -194,6 +195,6 @@ def test_pictures_of_half_a_plane_and_of_paths(tmp_path: Path) -> None:
 
 
 def test_unknown_formats_are_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="formats has 'pdf'; choose from csv, vtk, png, svg"):
-        export(cases.landscape(5), tmp_path / "out", ["csv", "pdf"])
+    with pytest.raises(ValueError, match="formats has 'gif'; choose from csv, vtk, png, svg, pdf"):
+        export(cases.landscape(5), tmp_path / "out", ["csv", "gif"])
     assert not (tmp_path / "out").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,21 @@ def test_nothing_of_an_exported_picture_is_cut(height: float, tmp_path: Path) ->
     assert len(pictures) == 10
     for path in pictures:
         assert (border_of(Image.open(path)) == 255).all(), path.name
+
+
+def test_a_pdf_has_the_size_of_the_svg_and_its_text_as_text(tmp_path: Path) -> None:
+    """Both grow with what is drawn; the page of the PDF is as large as the canvas of the SVG, so nothing is cut."""
+    landscape = shaped(1.0)
+    pictures = {path.name: path.read_bytes() for path in export(landscape, tmp_path, ["svg", "pdf"])}
+    assert len(pictures) == 20
+    pdf, svg = pictures["paper.pdf"], pictures["paper.svg"].decode()
+    assert pdf.startswith(b"%PDF-")
+    box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ([\d.]+) \]", pdf)
+    canvas = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    assert box is not None
+    assert canvas is not None
+    assert [float(side) for side in box.groups()] == pytest.approx([float(side) for side in canvas.groups()], abs=1.5)
+    assert b"/Subtype /Type0" in pdf, "its letters are letters of a font"
 
 
 def test_the_check_would_notice_a_cut() -> None:

@@ -187,6 +187,29 @@ def test_progress_tells_every_step_in_order() -> None:
     assert told[-1].learning_rate == pytest.approx(0.2 * piecewise_linear(11 / 12))
 
 
+def test_every_epoch_has_the_mean_loss_of_its_steps_and_the_way_of_each_bend() -> None:
+    model = convolutional()
+    told: list[FittingProgress] = []
+    ends = two_minima(model)
+    curve = fit_curve(
+        model, *ends, batch(), bends=2, epochs=4, batch_size=16, lr=0.2, progress=told.append, report_every=0
+    )
+    history = told[-1].history
+    assert [epoch.epoch for epoch in history] == [1, 2, 3, 4]
+    for index, epoch in enumerate(history):
+        assert epoch.loss == pytest.approx(np.mean([step.loss for step in told if step.epoch == index]))
+    for bend, distance, t in zip(curve.bends, history[-1].bends, (1 / 3, 2 / 3), strict=True):
+        start = (1 - t) * ends[0] + t * ends[1]
+        assert distance == pytest.approx(float(torch.linalg.vector_norm(bend - start)), rel=1e-5)
+
+
+def test_each_epoch_is_reported_even_if_reports_are_rare() -> None:
+    model = convolutional()
+    told: list[FittingProgress] = []
+    fit_curve(model, *two_minima(model), batch(), epochs=4, batch_size=16, progress=told.append, report_every=1e9)
+    assert [len(step.history) for step in told if step.history] == [1, 2, 3, 4]
+
+
 class Interrupted(Exception):
     pass
 
@@ -204,12 +227,14 @@ def test_an_interrupted_fit_goes_on_to_the_same_bends(tmp_path: Path, share: flo
     model, data = with_noise(), batch(dtype=torch.float32)
     ends = two_minima(model)
     options = {"bends": 2, "epochs": 5, "batch_size": 8, "weight_decay": 1e-3, "state_path": tmp_path / "fit"}
-    whole = fit_curve(model, *ends, data, **{**options, "state_path": None})  # type: ignore[arg-type]
+    uninterrupted: list[FittingProgress] = []
+    whole = fit_curve(model, *ends, data, progress=uninterrupted.append, **{**options, "state_path": None})  # type: ignore[arg-type]
     with pytest.raises(Interrupted):
         fit_curve(model, *ends, data, save_every=0, progress=interrupt_at(share), report_every=0, **options)  # type: ignore[arg-type]
     steps: list[FittingProgress] = []
     resumed = fit_curve(model, *ends, data, progress=steps.append, report_every=0, **options)  # type: ignore[arg-type]
     assert len(steps) < 25
+    assert steps[-1].history == uninterrupted[-1].history, "the losses of its first part are kept"
     assert torch.equal(whole.points, resumed.points)
     again = fit_curve(model, *ends, data, progress=interrupt_at(0), report_every=0, **options)  # type: ignore[arg-type]
     assert torch.equal(whole.points, again.points)
@@ -332,7 +357,7 @@ def test_bad_ends_and_data_are_named() -> None:
         fit_curve(model, {**unflatten(model, start), "0.weight": torch.full((4, 2, 3, 3), torch.nan)}, end, (x, y))
     with pytest.raises(ValueError, match=r"x of shape \(40, .*y of shape \(39,\)"):
         fit_curve(model, start, end, (x, y[1:]))
-    with pytest.raises(ValueError, match=r"y of shape \(40, .*labels of shape \(N,\)"):
+    with pytest.raises(ValueError, match=r"y of shape \(2, .*labels of shape \(N,\)"):
         fit_curve(model, start, end, (x, F.one_hot(y)))
 
 

@@ -1,0 +1,57 @@
+"""Barrier and rise between every two of three or more minima, as coloured tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from valleyscope.landscape.analysis.pair_matrix import QUANTITIES, PairMatrix, pair_matrix
+from valleyscope.landscape.figures.matrix_cells import cell_colour, cell_ink, cell_mark, scale_end
+from valleyscope.landscape.report.html_text import MISSING, barrier, text
+from valleyscope.landscape.report.tables import dot
+from valleyscope.landscape.storage.landscape_file import Landscape
+
+_FEWEST = 3
+_MARKS = {"within": " \N{CHECK MARK}", "near": " ?", "above": ""}
+
+
+def matrix_section(landscape: Landscape, colours: Mapping[str, str]) -> str:
+    """Both squares; empty with fewer than three minima, whose lines the table of paths has."""
+    matrix = pair_matrix(landscape)
+    if len(matrix.minima) < _FEWEST or not any(line for *_, line in matrix):
+        return ""
+    caption = (
+        f"Of the {matrix.split} loss on the straight line, in nats. \N{CHECK MARK}: surely within the tolerance of "
+        f"{matrix.tolerance:g}; ?: its interval contains the tolerance."
+    )
+    squares = "".join(f"<h3>{name.capitalize()}</h3>{_square(matrix, name, colours)}" for name in QUANTITIES)
+    return f"<section><h2>Between every two minima</h2>{squares}<p>{text(caption)}</p></section>\n"
+
+
+def _square(matrix: PairMatrix, quantity: str, colours: Mapping[str, str]) -> str:
+    values = matrix.values(quantity)
+    low, high = (matrix.bounds(quantity, bound) for bound in ("low", "high"))
+    end = scale_end((value for row in values for value in row), matrix.tolerance)
+
+    def cell(row: int, column: int) -> str:
+        value = values[row][column]
+        if value is None:
+            return f"<td>{'' if row == column else MISSING}</td>"
+        colour = cell_colour(value, end)
+        style = f"background:rgb{colour};color:{cell_ink(colour)}".replace(" ", "")
+        mark = _MARKS[cell_mark(value, low[row][column], high[row][column], matrix.tolerance)]
+        title = _title(matrix.minima[row], matrix.minima[column], low[row][column], high[row][column])
+        return f'<td style="{style}" title="{text(title)}">{barrier(value)}{mark}</td>'
+
+    names = [dot(colours[name]) + text(name) for name in matrix.minima]
+    top = "".join(f'<th scope="col">{name}</th>' for name in names)
+    body = "".join(
+        f'<tr><th scope="row">{name}</th>{"".join(cell(row, column) for column in range(len(names)))}</tr>'
+        for row, name in enumerate(names)
+    )
+    frame = f'<div class="scroll" tabindex="0" role="region" aria-label="{quantity} between every two minima">'
+    return f'{frame}<table class="heat"><thead><tr><td></td>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _title(first: str, second: str, low: float | None, high: float | None) -> str:
+    interval = "" if low is None or high is None else f": {barrier(low)} to {barrier(high)}"
+    return f"{first} to {second}{interval}"

@@ -1,0 +1,65 @@
+"""The matrix of minima: cells choose the pair that verdict, pictures and paths are about, and the address keeps it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Server, idle, violations
+from tests.landscape.many_minima import many_minima
+
+
+@pytest.fixture(scope="module")
+def five(shared_server: Server) -> str:
+    """The path of a page of five minima: m0, m2, m4 in one basin, m1 and m3 in another."""
+    return many_minima(5).send(shared_server.address).removeprefix(shared_server.address)
+
+
+def cell(page: Page, first: str, second: str) -> Any:
+    return page.locator(f'.heat button[aria-label^="{first} to {second}:"]')
+
+
+def test_a_cell_judges_its_pair_everywhere_and_back_returns(open_page: Any, server: Server, five: str) -> None:
+    page = open_page(server, five)
+    idle(page)
+    finding = page.locator(".verdict")
+    expect(cell(page, "m0", "m2")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".heat button")).to_have_count(20)
+    cell(page, "m1", "m3").click()
+    expect(page).to_have_url(re.compile(r"[?&]pair=m1,m3"))
+    expect(finding).to_contain_text("from m1 to m3")
+    expect(page.locator(".matrix-judged")).to_contain_text("m1 and m3")
+    expect(page.locator(".profiles .summary tbody tr").first).to_contain_text("line: m1 to m3")
+    expect(page.get_by_role("radio", name="others")).to_be_checked()
+    cell(page, "m0", "m3").click()
+    expect(finding.locator(".badge")).to_have_text("separate")
+    page.go_back()
+    expect(finding).to_contain_text("from m1 to m3")
+    page.go_back()
+    expect(finding).to_contain_text("from m0 to m2")
+    expect(page).not_to_have_url(re.compile("pair="))
+    expect(page.get_by_role("radio", name="basins")).to_be_checked()
+
+
+def test_keys_reach_every_cell_and_the_address_restores_the_pair(
+    open_page: Any, server: Server, five: str, axe: str
+) -> None:
+    page = open_page(server, f"{five}?pair=m3,m4&matrix=rise", width=390, dark=True)
+    idle(page)
+    expect(page.locator(".verdict")).to_contain_text("from m3 to m4")
+    expect(page.get_by_role("radio", name="rise")).to_be_checked()
+    cell(page, "m0", "m1").focus()
+    page.keyboard.press("ArrowDown")  # over the diagonal
+    expect(cell(page, "m2", "m1")).to_be_focused()
+    page.keyboard.press("End")
+    expect(cell(page, "m2", "m4")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(".verdict")).to_contain_text("from m2 to m4")
+    page.locator(".matrix").get_by_role("button", name="Table").click()
+    expect(page.locator(".matrix .behind tbody tr")).to_have_count(10)
+    assert not violations(page, axe)
+    page.get_by_role("button", name="Back to m0 and m2").click()
+    expect(page.locator(".verdict")).to_contain_text("from m0 to m2")

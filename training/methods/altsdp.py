@@ -1,0 +1,94 @@
+"""AltSDP as a method: the optimiser `AltSDP`, with a wish for its share of zero groups or multiply-adds.
+
+    prox:        u = w - γ_n d;  w_i = (1 - g/||u_i||)_+ u_i,  g = c √γ (nγ)^μ
+    dual:        v = v - γ_n d;  T += c γ^(μ+½) (n^μ - (n-1)^μ);  w_i = (1 - T/||v_i||)_+ v_i
+    cumulative:  v = v - γ_n d;  G += g;  w_i = (1 - G/||v_i||)_+ v_i
+
+Without a wish this is the paper's method to its end. With one the threshold ends where the wish is fulfilled: groups
+that are zero stay so, the rest goes on by SGD. c is guessed from the norms and the schedule, and grows if the
+wish takes too long (`thresholds.c_for_sparsity`, `thresholds.grown`). `grda` is mode `dual` on single weights.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from valleyscope.training.altsdp import AltSDP
+from valleyscope.training.methods.method import Method, RunContext
+from valleyscope.training.parameter_groups import group_norms
+from valleyscope.training.pruning_forecast import forecast
+from valleyscope.training.thresholds import grown
+from valleyscope.training.zero_groups import ZeroGroups
+
+# Multiply-adds are counted again when this share of the groups more is zero: counting takes longer than a small step.
+COUNT_EVERY = 0.002
+
+
+class Thresholding(Method):
+    """A run whose optimiser is AltSDP or one of its family; records when the threshold ended."""
+
+    strength = "c"
+
+    def __init__(self, context: RunContext) -> None:
+        super().__init__(context)
+        self._counted = 0.0
+
+    def optimizer(self) -> Optimizer:
+        self._optimizer = self._build()
+        return self._optimizer
+
+    def _build(self) -> AltSDP:
+        settings = self.context.settings
+        expected = forecast(self.context.groups, settings, self.context.steps)
+        return AltSDP(
+            self.context.groups,
+            lr=settings.lr,
+            c=0.0 if expected is None else expected.c,
+            mu=settings.mu,
+            mode=settings.mode,
+            momentum=settings.momentum,
+            weight_decay=settings.weight_decay,
+            floor=settings.floor,
+            sparsity=settings.sparsity,
+        )
+
+    def after_step(self, step: int) -> None:
+        first = self._optimizer.param_groups[0]
+        if self.context.settings.macs is not None and not first["ended"] and self._few_enough_operations():
+            self._optimizer.end_threshold()
+        if first["ended"] and "threshold_ended" not in self.facts:
+            self.facts["threshold_ended"] = {
+                "step": step,
+                "epoch": -(-step // self.context.steps),
+                "threshold": max(group["threshold"] for group in self._optimizer.param_groups),
+            }
+
+    def _few_enough_operations(self) -> bool:
+        share = ZeroGroups(self._optimizer.param_groups).share
+        if share < self._counted + COUNT_EVERY:
+            return False
+        self._counted = share
+        wanted = self.context.settings.macs
+        assert wanted is not None
+        return self.context.operations.share() <= wanted
+
+    def after_epoch(self, epoch: int) -> None:
+        settings = self.context.settings
+        if settings.wish is not None:
+            for group in self._optimizer.param_groups:
+                group[self.strength] = grown(group[self.strength], epoch, settings.epochs)
+
+    def state_dict(self) -> dict[str, Any]:
+        return super().state_dict() | {"counted": self._counted}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self._counted = state.get("counted", 0.0)
+
+
+def median_norm(context: RunContext) -> float:
+    """The median of the norms of all prunable groups, now."""
+    return float(torch.cat([group_norms(layer).double() for layer in context.layers]).median())

@@ -1,0 +1,38 @@
+"""Checks of a method against its network, before a run starts."""
+
+from __future__ import annotations
+
+from valleyscope.training.batch_norm import norms_of
+from valleyscope.training.methods.method import RunContext
+from valleyscope.training.methods.requirements import missing_requirement
+from valleyscope.training.methods.selection import reachable
+
+
+def check_method(context: RunContext) -> None:
+    """Raise a ValueError if the method does not fit the network, or cannot do what is wished."""
+    settings = context.settings
+    missing = missing_requirement(settings, bool(context.norm_parameters))
+    if missing is not None:
+        raise ValueError(missing[1])
+    info = settings.method_info
+    if info is None:
+        return
+    if settings.method_name in ("sfp", "fpgm") and norms_of(context.model) and not settings.bias:
+        raise ValueError(
+            f"bias=false: method {settings.method_name!r} must set BatchNorm's factors to zero, too: use bias: true"
+        )
+    if settings.wish is None:
+        return
+    if not context.layers:
+        raise ValueError(f"{settings.wish}: {type(context.model).__name__} has no layer that can be pruned")
+    share, left = reachable(context)
+    if settings.sparsity is not None and settings.sparsity > share + 1e-9 and info.kind != "optimizer":
+        raise ValueError(
+            f"sparsity={settings.sparsity} cannot be reached: with floor={settings.floor}, and one group of each layer "
+            f"kept, {share:.3f} is the most"
+        )
+    if settings.macs is not None and settings.macs < left:
+        raise ValueError(
+            f"macs={settings.macs} cannot be reached: with floor={settings.floor}, and one group of each layer kept, "
+            f"{left:.3f} of the multiply-adds are left at least"
+        )

@@ -1,0 +1,77 @@
+"""Group lasso, min L(w) + λ Σ ||w_i||: by proximal SGD, and by regularised dual averaging.
+
+    group-lasso:      w_i = S(w_i - γ d_i, γλ)                      (proximal SGD)
+    group-lasso-rda:  v -= γ d;  T += γλ;  w_i = S(v_i, T)          (Xiao 2010, Yang et al. 2010)
+
+with S(u, τ) = (1 - τ/||u||)_+ u and γ = lr/(1 - momentum), so that the fixed points are those of the penalised loss.
+Dual averaging starts at v = 0 in the literature, where a network with ReLU has no gradient: here v = w at the random
+start. With a wish λ is chosen so that it should be fulfilled after `PRUNING_PART` of the run, the penalty ends there as
+AltSDP's threshold does, and what is still missing at the end is cut by norm.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from torch import Tensor
+
+from valleyscope.training.altsdp import AltSDP
+from valleyscope.training.methods.altsdp import Thresholding, median_norm
+from valleyscope.training.methods.scores import norm_scores
+from valleyscope.training.methods.selection import select
+from valleyscope.training.thresholds import PRUNING_PART, effective_rate
+
+# A constant penalty acts fully from the first step, before the network has learned: less than AltSDP's, which grows.
+_CAUTION = 0.4
+
+
+class GroupLasso(AltSDP):
+    """Proximal SGD for the group lasso (`prox`), or regularised dual averaging (`dual`), with strength `penalty`."""
+
+    def __init__(self, params: Any, lr: float, penalty: float, mode: Literal["prox", "dual"], **rest: Any) -> None:
+        super().__init__(params, lr=lr, c=penalty, mode=mode, **rest)
+
+    def _increment(self, group: dict[str, Any], rate: float) -> float:
+        return float(rate * group["c"])
+
+
+class GroupLassoMethod(Thresholding):
+    """Both forms of the group lasso."""
+
+    mode: Literal["prox", "dual"] = "prox"
+
+    def _build(self) -> AltSDP:
+        settings = self.context.settings
+        return GroupLasso(
+            self.context.groups,
+            lr=settings.lr,
+            penalty=self._penalty(),
+            mode=self.mode,
+            momentum=settings.momentum,
+            weight_decay=settings.weight_decay,
+            floor=settings.floor,
+            sparsity=settings.sparsity,
+        )
+
+    def _penalty(self) -> float:
+        """λ as given; with a wish alone the λ whose accumulated threshold should fulfil it in time."""
+        settings = self.context.settings
+        share = settings.expected_share
+        if settings.penalty is not None or share is None:
+            return float(settings.option("penalty"))
+        rates = settings.rates(self.context.steps)
+        first = rates[: max(1, int(PRUNING_PART * len(rates)))]
+        needed = (1 + share) if self.mode == "dual" else 1 / (1 - share)
+        return float(
+            _CAUTION * median_norm(self.context) * needed / effective_rate(float(np.sum(first)), settings.momentum)
+        )
+
+    def removed_at_the_end(self) -> dict[str, Tensor] | None:
+        if self.context.settings.wish is None or "threshold_ended" in self.facts:
+            return None
+        return select(self.context, norm_scores(self.context))
+
+
+class GroupLassoRDAMethod(GroupLassoMethod):
+    mode: Literal["prox", "dual"] = "dual"

@@ -1,0 +1,34 @@
+"""What a method needs that its settings alone can tell, without the network."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from valleyscope.training.methods.catalog import OPTIONS
+from valleyscope.training.settings import Training
+
+_ALTSDP_OPTIONS = {"mode", "mu", "c", "target"}
+
+
+def missing_requirement(
+    settings: Training, batch_norm: bool | None = None, given: AbstractSet[str] | None = None
+) -> tuple[str, str] | None:
+    """The field that is wrong, and why: no wish, an option without a method, a network without BatchNorm.
+
+    `batch_norm` says whether the network has it (None: unknown), `given` which fields count (by default all).
+    """
+    info = settings.method_info
+    if info is None:
+        given = settings.model_fields_set if given is None else given
+        for field in sorted((OPTIONS - _ALTSDP_OPTIONS | {"of"}) & given):
+            if getattr(settings, field) is not None:
+                return field, f"{field} belongs to pruning methods: give method, too, or remove it"
+        return None
+    if info.needs_wish and settings.wish is None:
+        wanted = "give sparsity (share of groups to prune) or macs (share of multiply-adds left)"
+        return "method", f"method {settings.method_name!r} must know how much to prune: {wanted}"
+    if batch_norm is False and info.needs_batch_norm:
+        return "method", f"method {settings.method_name!r} prunes by the factors of BatchNorm, and the network has none"
+    if batch_norm is False and settings.score == "gamma":
+        return "score", "score 'gamma' is the factor of BatchNorm, and the network has none: use norm or taylor"
+    return None
