@@ -9,11 +9,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from valleyscope.landscape import figures as figures
     from valleyscope.landscape.analysis.barriers import barrier as barrier
     from valleyscope.landscape.analysis.pair_matrix import pair_matrix as pair_matrix
     from valleyscope.landscape.analysis.pair_verdict import pair_verdict as pair_verdict
+    from valleyscope.landscape.analysis.profiles import Profile as Profile
     from valleyscope.landscape.analysis.profiles import along as along
     from valleyscope.landscape.analysis.profiles import line as line
+    from valleyscope.landscape.analysis.sharpness import sharpness as sharpness
+    from valleyscope.landscape.analysis.surfaces import Surface as Surface
     from valleyscope.landscape.analysis.surfaces import surface as surface
     from valleyscope.landscape.analysis.verdict import verdict as verdict
     from valleyscope.landscape.cancellation import Cancelled as Cancelled
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from valleyscope.landscape.geometry.vectors import flatten as flatten
     from valleyscope.landscape.geometry.vectors import unflatten as unflatten
     from valleyscope.landscape.importers import import_file as import_file
+    from valleyscope.landscape.recorder import Recorder as Recorder
+    from valleyscope.landscape.recorder import trajectories as trajectories
     from valleyscope.landscape.report import write_report as write_report
     from valleyscope.landscape.storage.landscape_file import Landscape as Landscape
 
@@ -37,17 +43,23 @@ _MODULES = {
     "Landscape": "storage.landscape_file",
     "Plane": "geometry.planes",
     "PolyChain": "geometry.curves",
+    "Profile": "analysis.profiles",
+    "Recorder": "recorder",
+    "Surface": "analysis.surfaces",
     "along": "analysis.profiles",
     "barrier": "analysis.barriers",
     "compare": "comparison",
     "evaluate": "evaluation.evaluator",
+    "figures": "",
     "fit_curve": "fitting.fit_curve",
     "flatten": "geometry.vectors",
     "import_file": "importers",
     "line": "analysis.profiles",
     "pair_matrix": "analysis.pair_matrix",
     "pair_verdict": "analysis.pair_verdict",
+    "sharpness": "analysis.sharpness",
     "surface": "analysis.surfaces",
+    "trajectories": "recorder",
     "unflatten": "geometry.vectors",
     "verdict": "analysis.verdict",
     "write_report": "report",
@@ -61,6 +73,8 @@ if not TYPE_CHECKING:  # type checkers know the names above, and find those that
     def __getattr__(name: str) -> Any:
         if name not in _MODULES:
             raise AttributeError(f"module 'valleyscope.landscape' has no attribute {name!r}")
+        if not _MODULES[name]:
+            return import_module(f"valleyscope.landscape.{name}")
         return getattr(import_module(f"valleyscope.landscape.{_MODULES[name]}"), name)
 
 

@@ -77,7 +77,7 @@ def claim_of(landscape: Landscape) -> Claim | None:
 def _level(
     judged: Sequence[PathRecord], beside: Sequence[PathRecord], split: str, value: str, given: float | None
 ) -> Level | None:
-    end = float(max(judged[0].splits[split][value][[0, -1]]))
+    end = float(max(judged[0].splits[split][value][[0, -1]]))  # NaN where it was never recorded
     if not math.isfinite(end):
         return None
     known = [path.splits[split][value] for path in (*judged, *beside) if split in path.splits]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
+from importlib.metadata import version
 from itertools import combinations
-from typing import Any
+from pathlib import Path
+from typing import Any, Unpack
 
 from torch import Tensor, nn
 
@@ -14,13 +17,18 @@ from valleyscope.landscape.analysis.profiles import Profile, along
 from valleyscope.landscape.analysis.sharpness import sharpness
 from valleyscope.landscape.analysis.surfaces import surface
 from valleyscope.landscape.analysis.verdict import verdict
-from valleyscope.landscape.evaluation.evaluator import BatchNorm, Evaluator
+from valleyscope.landscape.comparison_progress import ComparisonProgress, comparison_progress
+from valleyscope.landscape.evaluation.evaluator import BatchNorm, Evaluator, evaluator_for
+from valleyscope.landscape.evaluation.objectives import ErrorRate, Loss
 from valleyscope.landscape.evaluation.splits import Data, by_split
-from valleyscope.landscape.fitting.fit_curve import fit_curve
+from valleyscope.landscape.fitting.fit_curve import FittingOptions, fit_curve
 from valleyscope.landscape.geometry.curves import Curve
 from valleyscope.landscape.geometry.curves import line as straight
+from valleyscope.landscape.geometry.parameter_choice import Parameters, moved_text
 from valleyscope.landscape.geometry.planes import Plane
 from valleyscope.landscape.geometry.vectors import Weights, as_vector
+from valleyscope.landscape.geometry.weight_files import loaded
+from valleyscope.landscape.geometry.wrapped_networks import unwrapped
 from valleyscope.landscape.network.buffers import with_buffers
 from valleyscope.landscape.storage._checks import check_split
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -44,23 +52,34 @@ def compare(
     *,
     name: str = "comparison",
     resolution: int = 41,
+    loss: Loss = None,
+    error: ErrorRate = None,
+    parameters: Parameters = None,
     batch_norm: BatchNorm = "population",
-    tolerance: float = 0.05,
+    memory_limit: int | None = None,
+    evaluator: Evaluator | None = None,
+    tolerance: float | None = None,
     error_tolerance: float = 0.01,
     seed: int = 0,
     between: tuple[str, str] | None = None,
     control: str | None = None,
-    **fitting: Any,
+    progress: bool = False,
+    state: str | os.PathLike[str] | None = None,
+    **fitting: Unpack[FittingOptions],
 ) -> Landscape:
     """Do two of these networks share one level valley? The first two are judged, and the third is the control.
 
     ``between`` and ``control`` name others. Every pair has its straight line: ``pair_matrix`` of the result has the
     barrier and the rise of each, ``pair_verdict`` judges any of them.
 
-    ``minima`` are state dicts or flat vectors of ``model`` by name. Buffers of the state dicts must be equal, except
-    BatchNorm statistics, which are recomputed unless ``batch_norm`` is ``frozen``. ``data`` has the split ``train`` and
-    may have others; a single pair (x, y) is ``train``. Further options, such as ``epochs``, ``lr`` or ``batch_size``,
-    go to ``fit_curve``. The result has the surface on the plane through the judged two and the bend between them, the
+    ``minima`` are weights of ``model`` by name: state dicts, flat vectors, modules or paths. Of these the
+    ``parameters`` move, by default those that require a gradient; all else must be equal, except BatchNorm statistics,
+    which are recomputed unless ``batch_norm`` is ``frozen``. ``data`` has the split ``train`` and may have others; data
+    without splits are ``train``. ``loss``, ``error`` and ``memory_limit`` are those of ``Evaluator``; an ``evaluator``
+    brings its own. ``tolerance`` is that of ``verdict``. Further options, such as ``epochs``, ``lr`` or
+    ``batch_size``, go to ``fit_curve``. With ``progress`` a bar shows the share done and the time left. With ``state``,
+    a folder, a killed comparison that is started again continues the fits of its curves where they were saved. The
+    result has the surface on the plane through the judged two and the bend between them, the
     surface on the plane of these two and the control, profiles of all straight lines and fitted curves, and the
     verdict. Save it, or pass it to ``write_report``.
     """
@@ -82,49 +101,84 @@ def compare(
     (first, second), control = _question(list(minima), between, control)
     for split in data:
         check_split("data", split)
-    vectors = {key: as_vector(model, weights, key) for key, weights in minima.items()}
-    model = with_buffers(model, minima, statistics=batch_norm == "frozen")
-    evaluator = Evaluator(model, data, batch_norm=batch_norm)
+    options = {"loss": loss, "error": error, "parameters": parameters, "memory_limit": memory_limit}
+    parameters = parameters if evaluator is None else evaluator.parameters
+    given = {key: loaded(unwrapped(model), weights, key) for key, weights in minima.items()}
+    model = with_buffers(model, given, statistics=batch_norm == "frozen", parameters=parameters)
+    vectors = {key: as_vector(model, weights, key, parameters) for key, weights in given.items()}
+    evaluator = evaluator_for(model, data, evaluator, batch_norm, **options)
     ends = {"valley": (first, second)} | ({} if control is None else {"contrast": (first, control)})
-    curves = {
-        label: fit_curve(model, vectors[start], vectors[end], data["train"], seed=seed, **fitting)
-        for label, (start, end) in ends.items()
-    }
     straights = {line_name(a, b): (a, b) for a, b in combinations(vectors, 2)}
-    landscape = Landscape(name, provenance={"fingerprint": None, "batch_norm": batch_norm, "seeds": {"curves": seed}})
-
-    def measured(label: str) -> Profile:
-        """A path with the losses of its samples; only its means are kept."""
-        a, b = ends[label] if label in curves else straights[label]
-        path = curves[label] if label in curves else straight(vectors[a], vectors[b])
-        found = along(model, path, evaluator=evaluator, samples=True)
-        (landscape.curves if label in curves else landscape.lines)[label] = _record(label, found, a, b)
-        return found
-
-    judging = [key for key, pair in straights.items() if set(pair) in ({first, second}, {first, control})]
-    kept = {label: measured(label) for label in (*curves, *judging)}
-    judged = verdict(
-        _between(kept, straights, first, second),
-        kept["valley"],
-        None if control is None else _between(kept, straights, first, control),
-        kept.get("contrast"),
-        between=(first, second),
-        curve_name="valley",
-        control_name=control or "control",
-        tolerance=tolerance,
-        error_tolerance=error_tolerance,
-        seed=seed,
-        sharpness={key: sharpness(model, vector, seed=seed, evaluator=evaluator) for key, vector in vectors.items()},
-    )
-    landscape.verdict = with_path_estimates(
-        judged.to_json(), [*curves, *straights], lambda label: kept.get(label) or measured(label), seed=seed
-    )
-    landscape.lines = {label: landscape.lines[label] for label in straights}
-    landscape.minima = {key: _minimum(key, landscape.lines.values()) for key in vectors}
+    folder = None if state is None else Path(state)
+    provenance: dict[str, Any] = {"fingerprint": None, "batch_norm": batch_norm, "seeds": {"curves": seed}}
+    if evaluator.objective.name != "cross_entropy":
+        provenance["loss"] = evaluator.objective.name
+    provenance["parameters"] = moved_text(model, parameters)
+    provenance["versions"] = {name: version(name) for name in ("torch", "valleyscope")}
+    provenance["fitting"] = {key: value for key, value in fitting.items() if isinstance(value, str | int | float)}
+    landscape = Landscape(name, provenance=provenance)
     chosen = [first, second] if control is None else [first, second, control]
-    landscape.planes = dict(_planes(model, vectors, chosen, curves, evaluator, resolution))
+    steps = [*(f"curve {label}" for label in ends), *(f"along {label}" for label in (*ends, *straights))]
+    steps += [*(f"sharpness of {key}" for key in vectors), *(f"plane {number}" for number in range(1, len(chosen)))]
+    with comparison_progress(steps, shown=progress) as advance:
+        curves = {
+            label: fit_curve(
+                model,
+                vectors[start],
+                vectors[end],
+                data["train"],
+                seed=seed,
+                loss=evaluator.given_loss,
+                parameters=parameters,
+                memory_limit=memory_limit,
+                state_path=None if folder is None else _state_file(folder, label),
+                progress=advance.fitting(f"curve {label}"),
+                **fitting,
+            )
+            for label, (start, end) in ends.items()
+        }
+
+        def measured(label: str) -> Profile:
+            """A path with the losses of its samples; only its means are kept."""
+            a, b = ends[label] if label in curves else straights[label]
+            path = curves[label] if label in curves else straight(vectors[a], vectors[b])
+            share = advance.share(f"along {label}")
+            found = along(model, path, evaluator=evaluator, samples=True, progress=share)
+            (landscape.curves if label in curves else landscape.lines)[label] = _record(label, found, a, b)
+            return found
+
+        judging = [key for key, pair in straights.items() if set(pair) in ({first, second}, {first, control})]
+        kept = {label: measured(label) for label in (*curves, *judging)}
+        sharpnesses = {
+            key: sharpness(model, vector, seed=seed, evaluator=evaluator, progress=advance.share(f"sharpness of {key}"))
+            for key, vector in vectors.items()
+        }
+        judged = verdict(
+            _between(kept, straights, first, second),
+            kept["valley"],
+            None if control is None else _between(kept, straights, first, control),
+            kept.get("contrast"),
+            between=(first, second),
+            curve_name="valley",
+            control_name=control or "control",
+            tolerance=tolerance,
+            error_tolerance=error_tolerance,
+            seed=seed,
+            sharpness=sharpnesses,
+        )
+        landscape.verdict = with_path_estimates(
+            judged.to_json(), [*curves, *straights], lambda label: kept.get(label) or measured(label), seed=seed
+        )
+        landscape.planes = dict(_planes(model, vectors, chosen, curves, evaluator, resolution, advance))
+    landscape.lines = {label: landscape.lines[label] for label in straights}
+    landscape.minima = {key: _minimum(key, vector, landscape.lines.values()) for key, vector in vectors.items()}
     landscape.matrix = pair_matrix(landscape).to_record()
     return landscape
+
+
+def _state_file(folder: Path, label: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{label}.fit"
 
 
 def _question(
@@ -155,20 +209,23 @@ def _planes(
     curves: Mapping[str, Curve],
     evaluator: Evaluator,
     resolution: int,
+    advance: ComparisonProgress,
 ) -> list[tuple[str, PlaneRecord]]:
     points = dict(vectors) | {f"{label}.bend": curve.points[1] for label, curve in curves.items()}
     wanted = {"valley": ((chosen[0], chosen[1], "valley.bend"), ["valley"])}
     if len(chosen) == 3:
         wanted["basins"] = ((chosen[0], chosen[1], chosen[2]), [])
     records = []
-    for name, (through, drawn) in wanted.items():
+    for number, (name, (through, drawn)) in enumerate(wanted.items(), 1):
         a, b, c = (points[key] for key in through)
         plane = Plane.through(a, b, c, names=through, complete="random")
         shown = {label: curves[label] for label in drawn}
         record = plane_record(
             name, plane, points, shown, splits=list(evaluator.splits), resolution=resolution, defining=through
         )
-        values = surface(model, plane, x=record.x, y=record.y, evaluator=evaluator)
+        share = advance.share(f"plane {number}")
+        values = surface(model, plane, x=record.x, y=record.y, evaluator=evaluator, progress=share)
+        record.loss_unit = evaluator.unit
         record.splits = dict(values.splits)
         record.done[:] = True
         records.append((name, record))
@@ -177,10 +234,12 @@ def _planes(
 
 def _record(name: str, profile: Profile, start: str, end: str) -> PathRecord:
     values = {split: PathValues(found.loss, found.error) for split, found in profile.splits.items()}
-    return PathRecord(name, profile.kind, start, end, profile.t, profile.arc, values)
+    unit = next(iter(profile.splits.values())).unit
+    return PathRecord(name, profile.kind, start, end, profile.t, profile.arc, values, loss_unit=unit)
 
 
-def _minimum(name: str, lines: Iterable[PathRecord]) -> MinimumRecord:
-    """Loss and accuracy of a network, from the end of a line."""
+def _minimum(name: str, vector: Tensor, lines: Iterable[PathRecord]) -> MinimumRecord:
+    """Loss and accuracy of a network, from the end of a line, and the share of its weights that are exactly zero."""
     line, end = next((line, 0 if line.start == name else -1) for line in lines if name in (line.start, line.end))
-    return MinimumRecord(name, "given", final=final_metrics(line.splits, end))
+    final = final_metrics(line.splits, end)
+    return MinimumRecord(name, "given", final={**final, "sparsity": float((vector == 0).double().mean())})

@@ -34,7 +34,7 @@ ORDER = {
         {"cli"},
     ),
     "landscape": (
-        {"cancellation", "colours", "plot_style"},
+        {"cancellation", "colours", "drawing", "plot_style"},
         {"geometry"},
         {"storage"},
         {"network"},
@@ -45,9 +45,12 @@ ORDER = {
         {"analysis"},
         {"claim", "json_encoding"},
         {"figures"},
+        {"recorder"},
+        {"result_figures"},
         {"report"},
         {"export"},
         {"importers"},
+        {"comparison_progress"},
         {"comparison"},
     ),
 }

@@ -21,17 +21,23 @@ if TYPE_CHECKING:
     from valleyscope.landscape import Landscape as Landscape
     from valleyscope.landscape import Plane as Plane
     from valleyscope.landscape import PolyChain as PolyChain
+    from valleyscope.landscape import Profile as Profile
+    from valleyscope.landscape import Recorder as Recorder
+    from valleyscope.landscape import Surface as Surface
     from valleyscope.landscape import along as along
     from valleyscope.landscape import barrier as barrier
     from valleyscope.landscape import compare as compare
     from valleyscope.landscape import evaluate as evaluate
+    from valleyscope.landscape import figures as figures
     from valleyscope.landscape import fit_curve as fit_curve
     from valleyscope.landscape import flatten as flatten
     from valleyscope.landscape import import_file as import_file
     from valleyscope.landscape import line as line
     from valleyscope.landscape import pair_matrix as pair_matrix
     from valleyscope.landscape import pair_verdict as pair_verdict
+    from valleyscope.landscape import sharpness as sharpness
     from valleyscope.landscape import surface as surface
+    from valleyscope.landscape import trajectories as trajectories
     from valleyscope.landscape import unflatten as unflatten
     from valleyscope.landscape import verdict as verdict
     from valleyscope.landscape import write_report as write_report
@@ -40,6 +46,7 @@ if TYPE_CHECKING:
     from valleyscope.landscape.curvature.flat_subspace import flat_subspace as flat_subspace
     from valleyscope.landscape.curvature.spectrum import curvature as curvature
     from valleyscope.landscape.curvature.theorem_trial import theorem_trial as theorem_trial
+    from valleyscope.landscape.export import export as export
     from valleyscope.training import AltSDP as AltSDP
     from valleyscope.training import Compact as Compact
     from valleyscope.training import Dataset as Dataset
@@ -84,17 +91,24 @@ _LANDSCAPE = (
     "Landscape",
     "Plane",
     "PolyChain",
+    "Profile",
+    "Recorder",
+    "Surface",
     "along",
     "barrier",
     "compare",
     "evaluate",
+    "export",
+    "figures",
     "fit_curve",
     "flatten",
     "import_file",
     "line",
+    "sharpness",
     "pair_matrix",
     "pair_verdict",
     "surface",
+    "trajectories",
     "unflatten",
     "verdict",
     "write_report",
@@ -121,6 +135,8 @@ if not TYPE_CHECKING:  # type checkers know the names above, and find those that
     def __getattr__(name: str) -> Any:
         if name in _ROOMS:
             return import_module(f"valleyscope.{name}")
+        if name == "export":  # the package of this name hides the function
+            return import_module("valleyscope.landscape.export").export
         if name in _TRAINING:
             return getattr(import_module("valleyscope.training"), name)
         if name in _LANDSCAPE:

@@ -90,6 +90,7 @@ def pair_verdict(landscape: Landscape, first: str, second: str) -> dict[str, Any
         if control_line is None or control is None
         else Control(control, control_line.estimate, control_curve.estimate if control_curve else None),
         kind=kind_of(line.estimate, curve_estimate, found.tolerance) if are_minima else found.kind,
+        unit=stored.get("unit", "nats"),
         notes=tuple(
             note
             for note in found.notes

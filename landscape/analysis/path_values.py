@@ -26,6 +26,8 @@ def errors_of(path: Any, split: str, name: str) -> Floats | None:
     splits = getattr(path, "splits", None)
     if splits is None or split not in splits:
         return None
+    if splits[split].error is None or np.isnan(splits[split].error).all():
+        return None
     wrong = getattr(splits[split], "wrong", None)
     return _checked(splits[split].error if wrong is None else wrong, name)
 
@@ -40,6 +42,12 @@ def guessing_loss_of(path: Any, split: str) -> float | None:
     splits = getattr(path, "splits", None)
     known = None if splits is None else getattr(splits[split], "guessing", None)
     return None if known is None else float(known)
+
+
+def unit_of(path: Any, split: str) -> str:
+    """The unit of a profile's loss; nats if unknown."""
+    splits = getattr(path, "splits", None)
+    return "nats" if splits is None else str(getattr(splits[split], "unit", "nats"))
 
 
 def _checked(path: Any, name: str) -> Floats:

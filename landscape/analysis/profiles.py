@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,17 @@ from torch import nn
 
 from valleyscope.landscape.analysis.barriers import barrier
 from valleyscope.landscape.cancellation import CancelCheck
+from valleyscope.landscape.drawing import result_figures
 from valleyscope.landscape.evaluation.accumulators import Values
 from valleyscope.landscape.evaluation.evaluator import BatchNorm, Evaluator, Progress, evaluator_for
+from valleyscope.landscape.evaluation.objectives import ErrorRate, Loss
 from valleyscope.landscape.evaluation.splits import Data
 from valleyscope.landscape.geometry.curves import Curve, line
+from valleyscope.landscape.geometry.parameter_choice import Parameters
 from valleyscope.landscape.geometry.vectors import dimension
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 __all__ = ["PathSummary", "Profile", "Summary", "along", "barrier", "line"]
 
@@ -63,6 +70,14 @@ class Profile:
     def __iter__(self) -> Iterator[str]:
         return iter(self.splits)
 
+    def __repr__(self) -> str:
+        return f"Profile({self.kind}, {len(self.t)} points, splits {', '.join(self.splits)})"
+
+    def figure(self, **options: Any) -> Figure:
+        """Loss and, where there is one, error along the path as a plotly figure; ``options`` are those of profile."""
+        figure: Figure = result_figures().profile_figure(self, **options)
+        return figure
+
     def reversed(self) -> Profile:
         """The same path from its end to its start."""
         splits = {name: values.reversed() for name, values in self.splits.items()}
@@ -83,7 +98,11 @@ def along(
     points: int = 61,
     *,
     samples: bool = False,
+    loss: Loss = None,
+    error: ErrorRate = None,
+    parameters: Parameters = None,
     batch_norm: BatchNorm = "population",
+    memory_limit: int | None = None,
     evaluator: Evaluator | None = None,
     progress: Progress | None = None,
     cancelled: CancelCheck | None = None,
@@ -91,17 +110,19 @@ def along(
     """Loss and error at equally spaced t along a curve or line, over all samples of every split.
 
     ``data`` maps splits to (x, y), or is one pair, the split ``train``; or give an ``evaluator`` that has the data.
-    ``samples`` keeps every sample's loss, which the intervals of the verdict need.
+    ``samples`` keeps every sample's loss, which the intervals of the verdict need. ``loss``, ``error``, ``parameters``
+    and ``memory_limit`` are those of ``Evaluator``.
     """
     if points < 3:
         raise ValueError(f"points is {points}; a profile needs its two ends and at least one point between them")
-    size = dimension(model)
+    size = dimension(model, parameters if evaluator is None else evaluator.parameters)
     if path.points.shape[1] != size:
         raise ValueError(
             f"the path has points of {path.points.shape[1]} weights, but {type(model).__name__} has {size}: "
             "use the network of the path"
         )
-    evaluator = evaluator_for(model, data, evaluator, batch_norm)
+    options = {"loss": loss, "error": error, "parameters": parameters, "memory_limit": memory_limit}
+    evaluator = evaluator_for(model, data, evaluator, batch_norm, **options)
     t = np.linspace(0.0, 1.0, points)
     splits = evaluator.at(path.points, path.coefficients(t), samples=samples, progress=progress, cancelled=cancelled)
     return Profile(kind=path.kind, t=t, arc=path.arc(t), splits=splits)

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from valleyscope.landscape.cancellation import CancelCheck
+from valleyscope.landscape.drawing import result_figures
 from valleyscope.landscape.evaluation.accumulators import Values
 from valleyscope.landscape.evaluation.evaluator import BatchNorm, Evaluator, Progress, evaluator_for
+from valleyscope.landscape.evaluation.objectives import ErrorRate, Loss
 from valleyscope.landscape.evaluation.splits import Data
 from valleyscope.landscape.geometry.grid_axes import SMALLEST_RESOLUTION
+from valleyscope.landscape.geometry.parameter_choice import Parameters
 from valleyscope.landscape.geometry.planes import Coordinates, Plane
 from valleyscope.landscape.geometry.tiles import Tile, tiles
 from valleyscope.landscape.storage.records import Grid
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 Floats = NDArray[np.float64]
 
@@ -32,6 +39,16 @@ class Surface:
     x: Floats
     y: Floats
     splits: Mapping[str, Grid]
+    plane: Plane | None = None
+    unit: str = "nats"
+
+    def __repr__(self) -> str:
+        return f"Surface({len(self.x)} by {len(self.y)} points, splits {', '.join(self.splits)})"
+
+    def figure(self, split: str | None = None, value: Literal["loss", "error"] = "loss", **options: Any) -> Figure:
+        """A contour of one split as a plotly figure; ``options`` such as ``log`` and ``theme`` are those of contour."""
+        figure: Figure = result_figures().surface_figure(self, split, value, **options)
+        return figure
 
     def __getitem__(self, split: str) -> Grid:
         if split not in self.splits:
@@ -53,21 +70,27 @@ def surface(
     range: tuple[Coordinates, Coordinates] | None = None,
     margin: float = 0.2,
     splits: Sequence[str] | None = None,
+    loss: Loss = None,
+    error: ErrorRate = None,
+    parameters: Parameters = None,
     batch_norm: BatchNorm = "population",
+    memory_limit: int | None = None,
     evaluator: Evaluator | None = None,
     tile_size: int | None = None,
     largest_resolution: int = LARGEST_RESOLUTION,
     progress: Progress | None = None,
     cancelled: CancelCheck | None = None,
 ) -> Surface:
-    """Mean cross-entropy and error rate at every point of a plane's grid, over all samples of every split.
+    """Mean loss and error rate at every point of a plane's grid, over all samples of every split.
 
     The grid lines are those of ``plane.axes(resolution, margin=..., range=...)``, or ``x`` and ``y`` where given.
-    ``data`` maps splits to (x, y); or give an ``evaluator`` that has the data. Values do not depend on ``tile_size``,
+    ``data`` maps splits to (x, y); or give an ``evaluator`` that has the data. ``loss``, ``error``, ``parameters`` and
+    ``memory_limit`` are those of ``Evaluator``. Values do not depend on ``tile_size``,
     the number of points that are computed together (default: all).
     """
     columns, rows = _axes(plane, resolution, x, y, range, margin, largest_resolution)
-    evaluator = evaluator_for(model, data, evaluator, batch_norm)
+    options = {"loss": loss, "error": error, "parameters": parameters, "memory_limit": memory_limit}
+    evaluator = evaluator_for(model, data, evaluator, batch_norm, **options)
     names = list(evaluator.splits if splits is None else splits)
     shape = (len(rows), len(columns))
     grids = {name: Grid(np.full(shape, np.nan), np.full(shape, np.nan)) for name in names}
@@ -80,7 +103,7 @@ def surface(
             grids[name].loss[tile.rows, tile.columns] = values.loss
             grids[name].error[tile.rows, tile.columns] = values.error
         done += len(tile)
-    return Surface(columns, rows, grids)
+    return Surface(columns, rows, grids, plane, evaluator.unit)
 
 
 def evaluate_tile(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from valleyscope.landscape.analysis.barriers import Barrier, Estimate, barrier, bootstrap_barriers, measured_barrier
-from valleyscope.landscape.analysis.path_values import Floats, errors_of, guessing_loss_of, losses_of, means
+from valleyscope.landscape.analysis.path_values import Floats, errors_of, guessing_loss_of, losses_of, means, unit_of
 from valleyscope.landscape.analysis.verdict_kind import VerdictKind, kind_of
 from valleyscope.landscape.analysis.verdict_text import finding, guessing_note, sentence
 from valleyscope.landscape.evaluation.guessing_baseline import is_guessing
@@ -32,6 +32,9 @@ __all__ = [
     "barrier",
     "verdict",
 ]
+
+
+DEFAULT_TOLERANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,8 @@ class Verdict:
     test_error_verdict: ErrorVerdict | None = None
     sharpness: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    unit: str = "nats"
+    """The unit of losses and tolerance; empty for a loss with a unit of its own."""
 
     @property
     def sentence(self) -> str:
@@ -132,6 +137,7 @@ class Verdict:
             "level": self.level,
             "bootstrap": self.resamples,
             "notes": list(self.notes),
+            **({} if self.unit == "nats" else {"unit": self.unit}),
         }
         return {name: finite_json(value) for name, value in content.items()}
 
@@ -145,7 +151,7 @@ def verdict(
     between: tuple[str, str] = ("start", "end"),
     curve_name: str = "curve",
     control_name: str = "control",
-    tolerance: float = 0.05,
+    tolerance: float | None = None,
     error_tolerance: float = 0.01,
     split: str = "train",
     level: float = 0.95,
@@ -158,7 +164,8 @@ def verdict(
     A path is a profile (``along(..., samples=True)``), per-sample losses of shape (points, samples), or mean losses of
     shape (points,), which have no confidence interval. ``control`` is the line from the first minimum to an unrelated
     one, ``control_curve`` a curve fitted between those. The barrier of a path is its highest loss minus that of its
-    higher end, its rise the highest minus the lowest loss. ``tolerance`` is in nats:
+    higher end, its rise the highest minus the lowest loss. ``tolerance`` is in the unit of the loss; by default it is
+    0.05 nats, or for losses with another unit 5 % of the loss at the higher end of the line:
 
     - level valley: the upper bounds of the line's barrier and rise are within the tolerance;
     - one basin, sloping: the upper bound of its barrier is within, the lower bound of its rise above;
@@ -183,6 +190,10 @@ def verdict(
     barriers = _barriers(losses, level, resamples, seed)
     notes = [*_interval_notes(losses), *_overflow_notes(barriers)]
     profile = means(losses["line"])
+    unit = unit_of(line, split)
+    if tolerance is None:
+        tolerance, note = _default_tolerance(profile, unit)
+        notes += note
     names = (str(between[0]), str(between[1]))
     guessing = guessing_loss_of(line, split)
     ends = {names[0]: float(profile[0]), names[1]: float(profile[-1])}
@@ -230,6 +241,7 @@ def verdict(
             for name, values in (sharpness or {}).items()
         },
         notes=tuple(notes),
+        unit=unit,
     )
     return replace(found, notes=(*notes, *(guessing_note(found, name) for name in guessing_networks)))
 
@@ -307,8 +319,18 @@ def finite_json(value: Any) -> Any:
     return value
 
 
-def _check(tolerance: float, error_tolerance: float, level: float, resamples: int) -> None:
-    if not (math.isfinite(tolerance) and tolerance > 0):
+def _default_tolerance(profile: NDArray[np.float64], unit: str) -> tuple[float, list[str]]:
+    """0.05 nats, or a share of the higher end for a loss with its own unit; with a note on the latter."""
+    higher = float(np.abs(profile[[0, -1]]).max())
+    if unit == "nats" or not 0 < higher < math.inf:
+        return DEFAULT_TOLERANCE, []
+    return DEFAULT_TOLERANCE * higher, [
+        f"tolerance: {100 * DEFAULT_TOLERANCE:g} % of the loss at the higher end, since this loss has its own unit"
+    ]
+
+
+def _check(tolerance: float | None, error_tolerance: float, level: float, resamples: int) -> None:
+    if tolerance is not None and not (math.isfinite(tolerance) and tolerance > 0):
         raise ValueError(f"tolerance is {tolerance}; give a finite number of nats above 0")
     if not 0 < error_tolerance < 1:
         raise ValueError(f"error_tolerance is {error_tolerance}; give a fraction between 0 and 1, such as 0.01")

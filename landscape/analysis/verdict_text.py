@@ -187,39 +187,54 @@ def _points(fraction: float) -> str:
 def _climb(barrier: Barrier | None, verdict: Verdict, *, limit: bool = False) -> str:
     """How far a path goes above its higher end."""
     assert barrier is not None
-    tolerance = f" (tolerance {verdict.tolerance:g})" if limit else ""
+    tolerance = f" (tolerance {_tolerance(verdict)})" if limit else ""
     if math.isinf(barrier.value):
         return f"overflows{tolerance}"
-    if _is_none(barrier):
+    if _is_none(barrier, verdict):
         return f"has no barrier{tolerance}"
     size = _judged(barrier, verdict) if limit else _numbers(barrier, verdict)
     return f"rises {size} above its higher end"
 
 
 def _judged(estimate: Estimate | None, verdict: Verdict) -> str:
-    """A number in nats with its interval and the tolerance."""
+    """A number with its unit, interval and the tolerance."""
     assert estimate is not None
-    interval = _interval(estimate, verdict.level)
-    return f"{_number(estimate.value)} nats ({f'{interval}; ' if interval else ''}tolerance {verdict.tolerance:g})"
+    interval = _interval(estimate, verdict)
+    tolerance = f"tolerance {_tolerance(verdict)}"
+    return f"{_number(estimate.value)}{_unit(verdict)} ({f'{interval}; ' if interval else ''}{tolerance})"
 
 
 def _numbers(estimate: Estimate, verdict: Verdict) -> str:
-    """A number in nats with its interval; "none" where both are zero."""
-    if _is_none(estimate):
+    """A number with its unit and interval; "none" where both are zero."""
+    if _is_none(estimate, verdict):
         return "none"
-    interval = _interval(estimate, verdict.level)
-    return f"{_number(estimate.value)} nats" + (f" ({interval})" if interval else "")
+    interval = _interval(estimate, verdict)
+    return f"{_number(estimate.value)}{_unit(verdict)}" + (f" ({interval})" if interval else "")
 
 
-def _is_none(estimate: Estimate) -> bool:
+def _unit(verdict: Verdict) -> str:
+    return f" {verdict.unit}" if verdict.unit else ""
+
+
+def _tolerance(verdict: Verdict) -> str:
+    return f"{verdict.tolerance:g}" if verdict.unit == "nats" else f"{verdict.tolerance:.3g}"
+
+
+def _negligible(verdict: Verdict) -> float:
+    """What is rounding: losses with a unit of their own have any scale, which the tolerance knows."""
+    return NEGLIGIBLE if verdict.unit == "nats" else 2e-5 * verdict.tolerance
+
+
+def _is_none(estimate: Estimate, verdict: Verdict) -> bool:
     """No barrier or rise, and no doubt about it."""
-    return max(estimate.value, estimate.high or 0.0) < NEGLIGIBLE
+    return max(estimate.value, estimate.high or 0.0) < _negligible(verdict)
 
 
-def _interval(estimate: Estimate, level: float) -> str:
+def _interval(estimate: Estimate, verdict: Verdict) -> str:
+    level = verdict.level
     if estimate.low is None or estimate.high is None:
         return ""
-    if estimate.high - estimate.low < NEGLIGIBLE:
+    if estimate.high - estimate.low < _negligible(verdict):
         return f"{100 * level:g} % interval none"
     return f"{100 * level:g} % interval {_number(estimate.low)} to {_number(estimate.high)}"
 

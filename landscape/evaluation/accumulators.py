@@ -9,15 +9,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from valleyscope.landscape.evaluation.batches import Batch
+from valleyscope.landscape.evaluation.guessing_baseline import guessing_loss
+from valleyscope.landscape.evaluation.objectives import Objective, Terms
 from valleyscope.landscape.evaluation.splits import Split
 
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Mean loss in nats and error rate in [0, 1] at every point, shape (n,).
+    """Mean loss and error rate in [0, 1] at every point, shape (n,); NaN where a loss has no error.
 
     ``samples`` has the loss of every sample at every point, shape (n, N), if requested, and ``wrong`` whether its class
-    is wrong. ``guessing`` is the loss of always predicting the class frequencies.
+    is wrong. ``guessing`` is the loss of always predicting the class frequencies, for classifiers. ``unit`` is that of
+    the loss: nats, or empty.
     """
 
     loss: NDArray[np.float64]
@@ -25,6 +29,7 @@ class Values:
     samples: NDArray[np.float32] | None = None
     guessing: float | None = None
     wrong: NDArray[np.bool_] | None = None
+    unit: str = "nats"
 
     def reversed(self) -> Values:
         """The values with the last point first."""
@@ -62,6 +67,78 @@ class LossAccumulator:
         """Means over all samples of the split."""
         loss, error = ((total / len(self.split)).cpu().numpy() for total in (self._loss, self._wrong))
         return Values(loss, error, self._samples, self.split.guessing, self._misses)
+
+
+class TermAccumulator:
+    """The terms of an objective over the samples of a split at several points."""
+
+    def __init__(self, size: int, points: int, objective: Objective, *, samples: bool) -> None:
+        self._size = size
+        self._objective = objective
+        self._loss = np.zeros(points)
+        self._wrong: NDArray[np.float64] | None = np.zeros(points) if objective.has_error else None
+        self._count = np.zeros(points)
+        self._samples = np.empty((points, size), dtype=np.float32) if samples else None
+        self._classes = np.zeros(0)
+
+    def add(self, point: int, part: slice, terms: Terms) -> None:
+        """Add the terms of a block at a point."""
+        self._loss[point] += float(terms.loss.sum())
+        self._count[point] += float(terms.count.sum())
+        if terms.wrong is None:
+            self._wrong = None
+        elif self._wrong is not None:
+            self._wrong[point] += float(terms.wrong.sum())
+        if self._samples is not None:
+            self._samples[point, part] = terms.loss.cpu().numpy()
+
+    def add_targets(self, batch: Batch) -> None:
+        """Count the classes of a block, of which guessing would know the frequencies."""
+        if not self._objective.is_classification:
+            return
+        _, target = self._objective.split(batch)
+        if target.dim() != 1:
+            return
+        counts = target[target >= 0].bincount().cpu().numpy()
+        length = max(len(counts), len(self._classes))
+        self._classes = np.pad(self._classes, (0, length - len(self._classes))) + np.pad(
+            counts, (0, length - len(counts))
+        )
+
+    def values(self) -> Values:
+        """Means over all that counts; the mean over ``samples`` is the loss."""
+        if not self._count.all():
+            raise ValueError("data: all targets of a split are ignored, so it has no loss")
+        loss = self._loss / self._count
+        error = np.full_like(loss, np.nan) if self._wrong is None else self._wrong / self._count
+        samples = self._samples
+        if samples is not None and not (self._count == self._size).all():
+            samples = samples * np.float32(self._size / self._count[0])
+        guessing = guessing_loss(self._classes) if self._classes.sum() else None
+        return Values(loss, error, samples, guessing, unit=self._objective.unit)
+
+
+class OutputAccumulator:
+    """Outputs of a network as terms of a named loss, for the samples and targets of one split."""
+
+    def __init__(self, split: Split, points: int, objective: Objective, *, samples: bool) -> None:
+        self.split = split
+        self._objective = objective
+        self._terms = TermAccumulator(len(split), points, objective, samples=samples)
+
+    def add(self, first: int, part: slice, outputs: Tensor) -> None:
+        """Add the outputs (points, samples, ...) of a block at the points from index ``first`` on."""
+        assert self._objective.measure is not None
+        for point, output in enumerate(outputs, first):
+            self._terms.add(point, part, self._objective.measure(output, self.split.y[part]))
+        if first == 0:
+            self._terms.add_targets((None, self.split.y[part]))
+
+    def values(self) -> Values:
+        return self._terms.values()
+
+
+Accumulator = LossAccumulator | OutputAccumulator
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

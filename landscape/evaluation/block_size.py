@@ -5,6 +5,8 @@ from __future__ import annotations
 from valleyscope.landscape.network.call_recorder import CallRecord
 
 _SMALLEST, _LARGEST = 128, 1024
+_MOST_BYTES = 256_000_000
+"""Bytes of the largest layer output of a block, where outputs are much larger than those of classifiers."""
 
 
 def block_size(record: CallRecord, weights: int) -> int:
@@ -15,3 +17,8 @@ def block_size(record: CallRecord, weights: int) -> int:
     """
     enough = -(-weights // max(1, record.largest_output))
     return min(_LARGEST, _SMALLEST * -(-max(_SMALLEST, enough) // _SMALLEST))
+
+
+def within_memory(block: int, record: CallRecord) -> int:
+    """The block, smaller where the largest layer output of so many samples would fill the memory."""
+    return max(1, min(block, _MOST_BYTES // max(1, record.largest_output)))

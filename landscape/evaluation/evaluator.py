@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import torch
@@ -16,12 +16,26 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from valleyscope.landscape.cancellation import CancelCheck, raise_if_cancelled
-from valleyscope.landscape.convolution.winograd import find_winograd_layers
-from valleyscope.landscape.evaluation.accumulators import LossAccumulator, Values
-from valleyscope.landscape.evaluation.block_size import block_size
-from valleyscope.landscape.evaluation.splits import Data, Split, check_classes, checked_splits
+from valleyscope.landscape.convolution.winograd import WinogradConvolution, find_winograd_layers
+from valleyscope.landscape.evaluation.accumulators import Accumulator, LossAccumulator, OutputAccumulator, Values
+from valleyscope.landscape.evaluation.block_size import block_size, within_memory
+from valleyscope.landscape.evaluation.generic_evaluation import GenericEvaluation
+from valleyscope.landscape.evaluation.objectives import ErrorRate, Loss, objective_of
+from valleyscope.landscape.evaluation.sources import Source
+from valleyscope.landscape.evaluation.splits import (
+    Data,
+    Split,
+    check_classes,
+    checked_data,
+    is_pair,
+    open_sources,
+    splits_of,
+)
 from valleyscope.landscape.evaluation.sweeps import BlockSweep, Points, StatisticsSweep, Sweep
+from valleyscope.landscape.geometry.parameter_choice import Parameters
 from valleyscope.landscape.geometry.vectors import Weights, as_vector, check_finite
+from valleyscope.landscape.geometry.weight_files import loaded
+from valleyscope.landscape.geometry.wrapped_networks import unwrapped
 from valleyscope.landscape.network.batchnorm_statistics import (
     PopulationStatistics,
     RunningStatistics,
@@ -29,12 +43,13 @@ from valleyscope.landscape.network.batchnorm_statistics import (
     check_not_compiled,
     check_running_averages,
 )
-from valleyscope.landscape.network.call_recorder import record_calls
+from valleyscope.landscape.network.buffers import with_buffers
+from valleyscope.landscape.network.call_recorder import StructuredOutput, record_calls
 from valleyscope.landscape.network.channels_last import to_channels_last
-from valleyscope.landscape.network.copying import copied
 from valleyscope.landscape.network.flat_parameters import FlatNetwork
 from valleyscope.landscape.network.fx_graph import is_read_by_modules_only, trace_network
 from valleyscope.landscape.network.graph_rewrites import rewrite_graph
+from valleyscope.landscape.network.layerwise_statistics import LayerwiseStatistics
 
 __all__ = ["BatchNorm", "Evaluator", "Progress", "Value", "Values", "evaluate"]
 
@@ -42,14 +57,24 @@ BatchNorm = Literal["population", "running", "frozen"]
 Progress = Callable[[int, int], object]
 """Called with the work done and the total work, in samples times points."""
 
+Kind = TypeVar("Kind")
+_OUTPUT_BYTES = 64_000_000
+
 
 class Evaluator:
     """Loss and error of a network over fixed data, at any points of its weight space.
 
+    ``loss`` is a name (``cross_entropy``, ``token_cross_entropy``, ``mse``, ``bce``, ``l1``) or a function
+    ``loss(model, batch)`` of one loss a sample; ``error`` a function of one share in [0, 1] a sample, by default that
+    of a named entropy. ``parameters`` are patterns of the names of the parameters that move, by default those that
+    require a gradient; the others keep their values in the model.
+
     The model is copied and not changed. Dropout is off. ``batch_norm`` selects the statistics of BatchNorm layers:
     ``population``, those of the whole ``statistics_split`` at each point (or of its first ``statistics_samples``);
     ``running``, averages over batches of ``statistics_batch`` samples as in Garipov et al.; ``frozen``, those of the
-    model. Population statistics need memory, limited by ``memory_limit`` in bytes (default: half of the machine's).
+    model. ``memory_limit`` in bytes bounds the data that are read into memory (default: a quarter of the machine's) and
+    the activations of population statistics (default: half); beyond it data are streamed, and statistics computed layer
+    by layer, which takes longer.
 
     Points are combined in the data type of the network; a network in half precision is exact to that precision only.
     A result has the same bits whichever points and splits it is computed with. It depends, by rounding only, on
@@ -62,6 +87,9 @@ class Evaluator:
         model: nn.Module,
         data: Data,
         *,
+        loss: Loss = None,
+        error: ErrorRate = None,
+        parameters: Parameters = None,
         batch_norm: BatchNorm = "population",
         block: int | None = None,
         statistics_split: str = "train",
@@ -71,47 +99,110 @@ class Evaluator:
     ) -> None:
         if batch_norm not in get_args(BatchNorm):
             raise ValueError(f"batch_norm is {batch_norm!r}; use one of {', '.join(map(repr, get_args(BatchNorm)))}")
-        _check_counts(block=block, statistics_samples=statistics_samples, statistics_batch=statistics_batch)
-        self._flat = FlatNetwork(model)
+        _check_counts(
+            block=block,
+            statistics_samples=statistics_samples,
+            statistics_batch=statistics_batch,
+        )
+        self.objective = objective_of(loss, error)
+        self.given_loss = loss
+        self.parameters = parameters
+        self._flat = FlatNetwork(model, parameters)
+        self._layers: list[WinogradConvolution] = []
+        self._generic: GenericEvaluation | None = None
+        self.splits: Mapping[str, Split] | Mapping[str, Source]
+        settings = _Settings(batch_norm, block, statistics_split, statistics_samples, statistics_batch, memory_limit)
+        sources = open_sources(checked_data(data, self.objective), memory_limit)
+        if self.objective.measure is not None and error is None and all(is_pair(each) for each in sources.values()):
+            try:
+                self._prepare(sources, settings)
+                return
+            except StructuredOutput:
+                self._flat = FlatNetwork(model, parameters)
+        if batch_norm != "frozen":
+            check_not_compiled(self._flat.network, batch_norm)
+        self.splits = sources
+        self._generic = GenericEvaluation(
+            self._flat,
+            sources,
+            self.objective,
+            batch_norm=batch_norm,
+            block=block,
+            statistics_source=lambda: self._known(sources, statistics_split, "statistics_split"),
+            statistics_samples=statistics_samples,
+            statistics_batch=statistics_batch,
+        )
+        self.block = self._generic.block
+
+    def _prepare(self, sources: Mapping[str, Source], settings: _Settings) -> None:
+        """Prepare the fast evaluation of a network that maps one tensor to another."""
         network = self._flat.network.eval()
         has_images = any(isinstance(module, nn.Conv2d) for module in network.modules())
-        self.splits = checked_splits(data, self._flat.weights, channels_last=has_images)
+        classes = self.objective.is_classification and _has_class_numbers(sources)
+        self.splits = splits_of(sources, self._flat.weights, classes=classes, channels_last=has_images)
         example = self._example()
         channels_last = to_channels_last(self._flat, example)
         if not channels_last:
             self.splits = {name: replace(split, channels_last=False) for name, split in self.splits.items()}
             example = self._example()
-        if batch_norm != "frozen":
-            check_not_compiled(network, batch_norm)
-        record = record_calls(network, example)
+        if settings.batch_norm != "frozen":
+            check_not_compiled(network, settings.batch_norm)
+        record = record_calls(network, example, logits=classes)
         if record.writes_input:
             network = _InputCopier(network)
-            record = record_calls(network, example)
+            record = record_calls(network, example, logits=classes)
         graph = trace_network(network, example) if channels_last else None
         if graph is not None:
             rewrite_graph(graph)
             network = graph
-        check_classes({name: split.y for name, split in self.splits.items()}, record.output.shape[1])
-        self.block = block or block_size(record, self._flat.weights.nbytes)
+        if classes:
+            check_classes({name: split.y for name, split in self.splits.items()}, record.output.shape[1])
+        else:
+            self._check_measure(record.output)
+        self.block = settings.block or block_size(record, self._flat.weights.nbytes)
+        if not classes and settings.block is None:
+            self.block = within_memory(self.block, record)
+        self._classes = classes
         layers = batch_norms(network)
-        by_blocks = not layers or batch_norm == "frozen"
+        by_blocks = not layers or settings.batch_norm == "frozen"
+        # Layers with frozen parameters are not linear combinations of the basis; they run as they are.
+        record = replace(record, calls=tuple(call for call in record.calls if self._flat.moves(call.module)))
         self._layers = find_winograd_layers(network, record, reuse=by_blocks) if channels_last else []
         self._flat.release(layer.weight for layer in self._layers if is_read_by_modules_only(layer.weight, network))
         self._sweep: Sweep
         if by_blocks:
-            check_running_averages(layers, batch_norm)
-            self._sweep = BlockSweep(network, self.block, record)
+            check_running_averages(layers, settings.batch_norm)
+            points = {} if classes else {"points_at_once": _points_at_once(record.output, self.block)}
+            self._sweep = BlockSweep(network, self.block, record, **points)
             return
-        source = self._split(statistics_split, "statistics_split")
-        count = min(len(source), statistics_samples or len(source))
-        if batch_norm == "running":
-            check_running_averages(layers, batch_norm)
-            parts = source.parts(statistics_batch, stop=count)
+        source = self._known(self.splits, settings.statistics_split, "statistics_split")
+        count = min(len(source), settings.statistics_samples or len(source))
+        if settings.batch_norm == "running":
+            check_running_averages(layers, settings.batch_norm)
+            parts = source.parts(settings.statistics_batch, stop=count)
             self._sweep = StatisticsSweep(RunningStatistics(network), source, parts, self.block)
-        else:
-            population = PopulationStatistics(network, example, record)
-            population.check_memory(memory_limit, count)
-            self._sweep = StatisticsSweep(population, source, source.parts(self.block, stop=count), self.block)
+            return
+        parts = source.parts(self.block, stop=count)
+        forwards = {layer: layer.forward for layer in layers.values()}
+        population = PopulationStatistics(network, example, record)
+        if population.fits(settings.memory_limit, count):
+            self._sweep = StatisticsSweep(population, source, parts, self.block)
+            return
+        for layer, forward in forwards.items():
+            layer.forward = forward  # type: ignore[method-assign]
+        self._sweep = StatisticsSweep(LayerwiseStatistics(network), source, parts, self.block)
+
+    def _check_measure(self, output: Tensor) -> None:
+        """Check the objective on the first samples of every split, and that its loss is finite there."""
+        assert self.objective.measure is not None
+        first = next(iter(self.splits.values()))
+        assert isinstance(first, Split)
+        found = self.objective.measure(output, first.y[: len(output)]).loss
+        if not bool(torch.isfinite(found).all()):
+            raise ValueError(
+                f"loss {self.objective.name!r} is {found.tolist()} for the first samples at the model's own weights; "
+                "it must be finite there: check the data"
+            )
 
     @torch.inference_mode()
     def at(
@@ -138,8 +229,13 @@ class Evaluator:
         if not np.isfinite(table).all():
             point = int(np.argmin(np.isfinite(table).all(axis=1)))
             raise ValueError(f"coefficients of point {point} are {table[point].tolist()}; they must be finite")
-        named = self.splits if splits is None else splits
-        accumulators = [LossAccumulator(self._split(name, "split"), len(table), samples=samples) for name in named]
+        named = list(self.splits if splits is None else splits)
+        for name in named:
+            self._known(self.splits, name, "split")
+        if self._generic is not None:
+            reporter = _ProgressReporter(self._generic.cost(named) * len(table), progress, cancelled)
+            return self._generic.at(basis, table.tolist(), named, samples, reporter.advance)
+        accumulators = [self._accumulator(name, len(table), samples) for name in named]
         points = Points(self._flat, basis, table.tolist(), self._layers)
         reporter = _ProgressReporter(self._sweep.cost(accumulators) * len(table), progress, cancelled)
         try:
@@ -149,14 +245,29 @@ class Evaluator:
                 layer.clear()
         return {accumulator.split.name: accumulator.values() for accumulator in accumulators}
 
+    @property
+    def unit(self) -> str:
+        """The unit of the loss: nats, or empty for its own."""
+        return self.objective.unit
+
+    def _accumulator(self, name: str, points: int, samples: bool) -> Accumulator:
+        split = self.splits[name]
+        assert isinstance(split, Split)
+        if self._classes:
+            return LossAccumulator(split, points, samples=samples)
+        return OutputAccumulator(split, points, self.objective, samples=samples)
+
     def _example(self) -> Tensor:
         """Two samples for trial runs."""
-        return next(iter(self.splits.values())).samples(slice(0, 2))
+        split = next(iter(self.splits.values()))
+        assert isinstance(split, Split)
+        return split.samples(slice(0, min(2, len(split))))
 
-    def _split(self, name: str, what: str) -> Split:
-        if name not in self.splits:
-            raise ValueError(f"{what} is {name!r}; the data has {', '.join(map(repr, self.splits))}")
-        return self.splits[name]
+    @staticmethod
+    def _known(splits: Mapping[str, Kind], name: str, what: str) -> Kind:
+        if name not in splits:
+            raise ValueError(f"{what} is {name!r}; the data has {', '.join(map(repr, splits))}")
+        return splits[name]
 
     def _checked_basis(self, basis: Tensor) -> Tensor:
         basis = torch.as_tensor(basis).detach()
@@ -171,21 +282,26 @@ class Evaluator:
         return basis
 
 
-def evaluator_for(model: nn.Module, data: Data | None, evaluator: Evaluator | None, batch_norm: BatchNorm) -> Evaluator:
-    """The given evaluator, or a new one for the data."""
+def evaluator_for(
+    model: nn.Module, data: Data | None, evaluator: Evaluator | None, batch_norm: BatchNorm, **options: Any
+) -> Evaluator:
+    """The given evaluator, or a new one for the data with these options of ``Evaluator``."""
     if evaluator is not None:
+        given = [name for name, value in options.items() if value is not None]
+        if given:
+            raise ValueError(f"{given[0]} is given beside evaluator, which has its own; give it to Evaluator instead")
         return evaluator
     if data is None:
         raise ValueError("data is missing: give (x, y), a mapping of splits to (x, y), or an evaluator")
-    return Evaluator(model, data, batch_norm=batch_norm)
+    return Evaluator(model, data, batch_norm=batch_norm, **options)
 
 
 @dataclass(frozen=True)
 class Value:
-    """Mean loss in nats and error rate in [0, 1] at one point; the loss of every sample if requested."""
+    """Mean loss and error rate in [0, 1] at one point, None where a loss has no error; losses of samples on request."""
 
     loss: float
-    error: float
+    error: float | None
     samples: NDArray[np.float32] | None = None
 
 
@@ -194,29 +310,62 @@ def evaluate(
     weights: Weights,
     data: Data,
     *,
+    loss: Loss = None,
+    error: ErrorRate = None,
+    parameters: Parameters = None,
     batch_norm: BatchNorm = "population",
+    memory_limit: int | None = None,
     samples: bool = False,
     progress: Progress | None = None,
     cancelled: CancelCheck | None = None,
 ) -> dict[str, Value]:
-    """Loss and error of a network with these weights, a state dict or a flat vector, on every split.
+    """Loss and error of a network with these weights (a state dict, flat vector, module or path) on every split.
 
     With ``batch_norm="frozen"`` the BatchNorm statistics are those of the state dict, else of the model.
     """
-    point = as_vector(model, weights)
-    if isinstance(weights, Mapping):
-        model = copied(model)
-        for name, buffer in model.named_buffers():
-            if name in weights:
-                buffer.copy_(weights[name])
-    evaluator = Evaluator(model, data, batch_norm=batch_norm)
+    given = loaded(unwrapped(model), weights)
+    model = with_buffers(model, {"weights": given}, statistics=True, parameters=parameters)
+    point = as_vector(model, given, "weights", parameters)
+    evaluator = Evaluator(
+        model,
+        data,
+        loss=loss,
+        error=error,
+        parameters=parameters,
+        batch_norm=batch_norm,
+        memory_limit=memory_limit,
+    )
     found = evaluator.at(point.unsqueeze(0), [[1.0]], samples=samples, progress=progress, cancelled=cancelled)
     return {
         split: Value(
-            float(values.loss[0]), float(values.error[0]), None if values.samples is None else values.samples[0]
+            float(values.loss[0]),
+            None if np.isnan(values.error[0]) else float(values.error[0]),
+            None if values.samples is None else values.samples[0],
         )
         for split, values in found.items()
     }
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """The options of an evaluator, checked."""
+
+    batch_norm: str
+    block: int | None
+    statistics_split: str
+    statistics_samples: int | None
+    statistics_batch: int
+    memory_limit: int | None
+
+
+def _has_class_numbers(sources: Mapping[str, Source]) -> bool:
+    """Whether targets are one number a sample, as for plain classification."""
+    return all(source.part(slice(0, 1))[1].dim() == 1 for source in sources.values())
+
+
+def _points_at_once(output: Tensor, block: int) -> int:
+    """Points whose outputs are held together: fewer for large outputs."""
+    return max(1, min(32, _OUTPUT_BYTES // max(1, output.nbytes // len(output) * block)))
 
 
 class _InputCopier(nn.Module):

@@ -7,16 +7,26 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from valleyscope.landscape.evaluation.guessing_baseline import guessing_loss
+from valleyscope.landscape.evaluation.objectives import Objective
+from valleyscope.landscape.evaluation.sources import Source, StreamedSource, TensorSource, collect, open_source
 
 Samples = Tensor | NDArray[Any]
 Pair = tuple[Samples, Samples]
-Data = Mapping[str, Pair] | Pair
-"""(x, y) by split, as tensors or numpy arrays; a single pair is the split ``train``."""
+Data = Any
+"""The data of one split, or a mapping of splits to theirs.
+
+The data of a split are tensors or numpy arrays, such as (x, y), nested tuples or a dict of them, a Dataset, a
+DataLoader, or another iterable of batches that can be walked again. Without a mapping it is the split ``train``. A dict
+of tensors is one batch, unless a key is ``train``, ``test`` or ``validation``.
+"""
+
+_SPLITS = ("train", "test", "validation", "valid", "val")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +49,9 @@ class Split:
 
     def samples(self, part: slice) -> Tensor:
         """A block of samples in the data type of the network; may share memory with the user's tensor."""
-        x = self.x[part]
+        return self._converted(self.x[part])
+
+    def _converted(self, x: Tensor) -> Tensor:
         if x.is_floating_point():
             x = x.to(self.dtype)
         if not self.channels_last or x.dim() != 4:
@@ -61,19 +73,73 @@ class Split:
         return parts
 
 
-def by_split(data: Data) -> Mapping[str, Pair]:
-    return data if isinstance(data, Mapping) else {"train": data}
+@dataclass(frozen=True, eq=False)
+class StreamedSplit(Split):
+    """A split with its labels in memory, and samples that are read block by block; ``x`` is empty."""
+
+    source: StreamedSource
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def samples(self, part: slice) -> Tensor:
+        x: Tensor = self.source.part(part)[0]
+        return self._converted(x.to(self.y.device, non_blocking=True))
 
 
-def checked_splits(data: Data, like: Tensor, *, channels_last: bool) -> dict[str, Split]:
-    """The data as checked splits for a network with weights ``like``."""
+def by_split(data: Data) -> Mapping[str, Any]:
+    """The data of every split by name; all but a mapping of splits is the split ``train``."""
+    if not isinstance(data, Mapping):
+        return {"train": data}
+    values = data.values()
+    is_batch = bool(data) and all(isinstance(value, Tensor | np.ndarray) for value in values)
+    return {"train": data} if is_batch and not any(name in data for name in _SPLITS) else data
+
+
+def open_sources(data: Data, memory_limit: int | None) -> dict[str, Source]:
+    """The samples of every split."""
     named = by_split(data)
     if not named:
         raise ValueError("data has no splits; give a mapping such as {'train': (x, y), 'test': (x, y)}")
-    splits = {}
-    for name, pair in named.items():
-        x, y = checked_pair(name, pair)
-        splits[name] = Split(name, x.to(like.device), y.to(like.device, torch.int64), like.dtype, channels_last)
+    return {name: open_source(name, given, memory_limit) for name, given in named.items()}
+
+
+def checked_data(data: Data, objective: Objective) -> Mapping[str, Any]:
+    """The data by split; pairs of tensors are checked, and a tensor alone is its own target where that makes sense."""
+    named = dict(by_split(data))
+    for name, given in named.items():
+        if isinstance(given, tuple | list) and len(given) == 2 and objective.is_classification:
+            x, y = given
+            if isinstance(y, Tensor | np.ndarray) and y.ndim == 1 and isinstance(x, Tensor | np.ndarray):
+                named[name] = checked_pair(name, (x, y))
+        elif isinstance(given, Tensor | np.ndarray) and objective.reconstructs:
+            named[name] = (given, given)
+    return named
+
+
+def is_pair(source: Source) -> bool:
+    """Whether a sample is a pair of tensors (x, y)."""
+    first = source.part(slice(0, 1))
+    return isinstance(first, tuple) and len(first) == 2 and all(isinstance(part, Tensor) for part in first)
+
+
+def splits_of(sources: Mapping[str, Source], like: Tensor, *, classes: bool, channels_last: bool) -> dict[str, Split]:
+    """Sources of pairs as splits for a network with weights ``like``; with ``classes``, y are class numbers (N,)."""
+    splits: dict[str, Split] = {}
+    for name, source in sources.items():
+        if isinstance(source, TensorSource):
+            x, y = source.batch
+        else:
+            x, y = source.part(slice(0, 1))[0][:0], collect(source, 1)
+        if classes:
+            _check_labels(name, x, y)
+        # Targets keep their precision: a loss is computed in float64.
+        y = y.to(like.device, torch.int64) if classes else y.to(like.device)
+        rest = (y, like.dtype, channels_last)
+        if isinstance(source, TensorSource):
+            splits[name] = Split(name, x.to(like.device), *rest)
+        else:
+            splits[name] = StreamedSplit(name, x, *rest, source)
     return splits
 
 
@@ -90,9 +156,21 @@ def checked_pair(name: str, pair: Pair) -> tuple[Tensor, Tensor]:
         )
     if len(x) == 0:
         raise ValueError(f"split {name!r} has no samples")
-    if y.is_floating_point() or y.is_complex() or y.dtype is torch.bool:
-        raise ValueError(f"labels of split {name!r} have data type {y.dtype}; give class numbers 0, 1, 2, ...")
+    _check_labels(name, x, y)
     return x, y
+
+
+def _check_labels(name: str, x: Tensor, y: Tensor) -> None:
+    if y.dim() != 1:
+        raise ValueError(
+            f"split {name!r} has x of shape {tuple(x.shape)} and y of shape {tuple(y.shape)}; expected samples of "
+            "shape (N, ...) and labels of shape (N,)"
+        )
+    if y.is_floating_point() or y.is_complex() or y.dtype is torch.bool:
+        raise ValueError(
+            f"labels of split {name!r} have data type {y.dtype}; give class numbers 0, 1, 2, ..., or another loss such "
+            "as loss='mse'"
+        )
 
 
 def check_classes(labels: Mapping[str, Tensor], classes: int) -> None:

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from valleyscope.landscape.convolution.winograd import WinogradConvolution
-from valleyscope.landscape.evaluation.accumulators import LossAccumulator
+from valleyscope.landscape.evaluation.accumulators import Accumulator
 from valleyscope.landscape.evaluation.first_layer_cache import cache_first_layer
 from valleyscope.landscape.evaluation.splits import Split
 from valleyscope.landscape.geometry.linear_combination import LinearCombination
 from valleyscope.landscape.network.batchnorm_statistics import Advance, PopulationStatistics, RunningStatistics
 from valleyscope.landscape.network.call_recorder import CallRecord
 from valleyscope.landscape.network.flat_parameters import FlatNetwork
+from valleyscope.landscape.network.layerwise_statistics import LayerwiseStatistics
 
 # The logits of this many points become losses together, which is faster than one by one.
 _POINTS_AT_ONCE = 32
@@ -64,25 +65,28 @@ class Points:
 class Sweep(Protocol):
     """An order of evaluation."""
 
-    def run(self, points: Points, accumulators: Sequence[LossAccumulator], advance: Advance) -> None:
+    def run(self, points: Points, accumulators: Sequence[Accumulator], advance: Advance) -> None:
         """Add all points to the accumulator of every split."""
 
-    def cost(self, accumulators: Sequence[LossAccumulator]) -> int:
+    def cost(self, accumulators: Sequence[Accumulator]) -> int:
         """Forward passes of single samples at each point."""
 
 
 class BlockSweep:
     """Each block of data at all points before the next block, so points share feature maps of the first layer."""
 
-    def __init__(self, network: nn.Module, block: int, record: CallRecord) -> None:
+    def __init__(
+        self, network: nn.Module, block: int, record: CallRecord, points_at_once: int = _POINTS_AT_ONCE
+    ) -> None:
         self._network = network
         self._first = cache_first_layer(network, record)
         self._block = block
+        self._points_at_once = points_at_once
 
-    def cost(self, accumulators: Sequence[LossAccumulator]) -> int:
+    def cost(self, accumulators: Sequence[Accumulator]) -> int:
         return sum(len(accumulator.split) for accumulator in accumulators)
 
-    def run(self, points: Points, accumulators: Sequence[LossAccumulator], advance: Advance) -> None:
+    def run(self, points: Points, accumulators: Sequence[Accumulator], advance: Advance) -> None:
         if self._first is not None:
             self._first.set_basis(points.parameters(self._first.layer))
         try:
@@ -93,13 +97,13 @@ class BlockSweep:
             if self._first is not None:
                 self._first.clear()
 
-    def _evaluate_block(self, points: Points, accumulator: LossAccumulator, part: slice, advance: Advance) -> None:
+    def _evaluate_block(self, points: Points, accumulator: Accumulator, part: slice, advance: Advance) -> None:
         x = accumulator.split.samples(part)
         if self._first is not None:
             self._first.clear()
-        for start in range(0, len(points), _POINTS_AT_ONCE):
+        for start in range(0, len(points), self._points_at_once):
             logits = []
-            for point in range(start, min(start + _POINTS_AT_ONCE, len(points))):
+            for point in range(start, min(start + self._points_at_once, len(points))):
                 points.set_point(point)
                 if self._first is not None:
                     self._first.set_point(points.coefficients[point])
@@ -116,22 +120,26 @@ class StatisticsSweep:
     """
 
     def __init__(
-        self, statistics: PopulationStatistics | RunningStatistics, source: Split, parts: Sequence[slice], block: int
+        self,
+        statistics: PopulationStatistics | LayerwiseStatistics | RunningStatistics,
+        source: Split,
+        parts: Sequence[slice],
+        block: int,
     ) -> None:
         self._statistics = statistics
         self._source = source
         self._parts = parts
         self._block = block
 
-    def cost(self, accumulators: Sequence[LossAccumulator]) -> int:
+    def cost(self, accumulators: Sequence[Accumulator]) -> int:
         measured: int = self._parts[-1].stop
-        known = measured if isinstance(self._statistics, PopulationStatistics) else 0
+        known = 0 if isinstance(self._statistics, RunningStatistics) else measured
         passes = (
             len(accumulator.split) - (known if accumulator.split is self._source else 0) for accumulator in accumulators
         )
         return measured + sum(passes)
 
-    def run(self, points: Points, accumulators: Sequence[LossAccumulator], advance: Advance) -> None:
+    def run(self, points: Points, accumulators: Sequence[Accumulator], advance: Advance) -> None:
         blocks = [partial(self._source.samples, part) for part in self._parts]
         for point in range(len(points)):
             points.set_point(point)

@@ -107,10 +107,14 @@ def _plane_picture(
 
 def _profile_picture(paths: Sequence[PathRecord], colours: Mapping[str, str]) -> Figure:
     figure = Figure(figsize=(4.6, 3.6), layout="constrained")
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    if any(recorded(values.error) for path in paths for values in path.splits.values()):
+        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+        draw_values(lower, paths, error_split(paths), "error", colours)
+    else:
+        upper, lower = figure.subplots(), None
     draw_values(upper, paths, "train", "loss", colours)
-    draw_values(lower, paths, error_split(paths), "error", colours)
-    upper.set_xlabel("")
+    if lower is not None:
+        upper.set_xlabel("")
     figure.legend(*upper.get_legend_handles_labels(), loc="outside upper left", frameon=False, fontsize=7, ncols=2)
     return figure
 
@@ -184,7 +188,11 @@ def draw_plane(
         ylabel=unescaped(up),
     )
     notes = [unescaped(note) for note in notes_of(plane, scale, minima)]
-    axes.set_title("\n".join([quantity_title(split, value), *notes]), fontsize=8 if notes else 9, loc="left")
+    axes.set_title(
+        "\n".join([quantity_title(split, value, loss_unit=plane.loss_unit), *notes]),
+        fontsize=8 if notes else 9,
+        loc="left",
+    )
 
 
 def _draw_tolerance(axes: Axes, plane: PlaneRecord, values: Floats, level: Level, scale: Scale) -> None:
@@ -221,7 +229,7 @@ def draw_values(
         line = {"color": style["color"], "linewidth": 0.55 * style["width"], "linestyle": _DASHES[style["dash"]]}
         axes.plot(path.t, shown, label=path_label(path), **line)
     axes.set(xlabel=STYLE["titles"]["t"], xlim=(paths[0].t[0], paths[0].t[-1]))
-    axes.set_ylabel(quantity_title(split, value))
+    axes.set_ylabel(quantity_title(split, value, loss_unit=paths[0].loss_unit))
     axes.set_ylim(bottom=0)
     axes.grid(color=_INKS["grid"], linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)

@@ -64,7 +64,8 @@ def contour(
     traces, room = parts.pop("traces"), parts.pop("room")
     margin = {**_LOOK["margin"], "t": _LOOK["margin"]["t"] + room}
     layout = {"margin": margin, "hovermode": "closest", "dragmode": "zoom", **parts}
-    return new_figure(traces, layout, theme, quantity_title(split, value, log) if title is None else title)
+    shown = quantity_title(split, value, log, plane.loss_unit) if title is None else title
+    return new_figure(traces, layout, theme, shown)
 
 
 def contour_parts(plane: PlaneRecord, view: View, suffix: str = "", bar: Mapping[str, Any] | None = None) -> Parts:

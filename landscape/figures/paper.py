@@ -11,12 +11,13 @@ import plotly.graph_objects as go
 from valleyscope.landscape.claim import claim_of, computed_planes
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.figures.axes import stretch_of
-from valleyscope.landscape.figures.contour import View, contour_parts
+from valleyscope.landscape.figures.contour import View, contour_parts, quantities_of
 from valleyscope.landscape.figures.profile import profile_parts
+from valleyscope.landscape.figures.scale import Quantity
 from valleyscope.landscape.figures.theme import Parts, Theme, heading, new_figure, quantity_title
 from valleyscope.landscape.plot_style import STYLE
 from valleyscope.landscape.storage.landscape_file import Landscape
-from valleyscope.landscape.storage.records import PathRecord
+from valleyscope.landscape.storage.records import PathRecord, PlaneRecord
 
 _LOOK: Final = STYLE["paper"]
 
@@ -31,8 +32,8 @@ def paper_figure(
 ) -> go.Figure:
     """Contours of train loss and test error with the white curve, and the loss and error along curve and lines.
 
-    Without a name the plane that shows the claim of the verdict is drawn. Needs a width of about 1100 pixels; on a
-    narrow page put ``contour`` twice and ``profile`` under each other.
+    A loss without errors is shown for two splits. Without a name the plane that shows the claim of the verdict is
+    drawn. Needs a width of about 1100 pixels; on a narrow page put ``contour`` twice and ``profile`` under each other.
     """
     if not landscape.planes:
         raise ValueError(f"landscape {landscape.name!r} has no plane to draw")
@@ -42,6 +43,7 @@ def paper_figure(
         raise ValueError(f"landscape {landscape.name!r} has no plane {name!r}; it has {', '.join(landscape.planes)}")
     record, paths = landscape.planes[name], profile_paths(landscape)
     paint = colours_of(landscape.minima) if colours is None else colours
+    quantities = _shown(record)
     half = (1 - _LOOK["gap"]) / 2
     domains = [[left, left + half] for left in (0, half + _LOOK["gap"])]
     claim = claim_of(landscape)
@@ -60,16 +62,15 @@ def paper_figure(
         layout[f"yaxis{suffix}"] = {**parts["yaxis"], "domain": up, "anchor": f"x{suffix}"}
 
     bottom = 1 - above / total
-    views = (
-        View("train", "loss", log, clip, theme, paint, claim),
-        View("test", "error", log, None, theme, paint, claim),
-    )
+    views = [
+        View(split, value, log, clip if value == "loss" else None, theme, paint, claim) for split, value in quantities
+    ]
     room = 0
-    for view, suffix, (left, right) in zip(views, ("", "2"), domains, strict=True):
+    for view, suffix, (left, right) in zip(views, ("", "2"), domains, strict=False):
         bar: dict[str, Any] = {"x": right, "xanchor": "left", "y": bottom, "yanchor": "bottom", "len": above / total}
         parts = contour_parts(record, view, suffix, bar | {"left": left})
         place(parts, suffix, [left, right], [bottom, 1])
-        title = heading(quantity_title(view.split, view.value, log), left, 1, theme)
+        title = heading(quantity_title(view.split, view.value, log, record.loss_unit), left, 1, theme)
         layout["annotations"] += [*parts["annotations"], title | {"yshift": title["yshift"] + parts["room"]}]
         layout["images"] += parts["images"]
         layout["shapes"] += parts["shapes"]
@@ -77,11 +78,19 @@ def paper_figure(
     layout["margin"] = {**margin, "t": margin["t"] + room}
     layout["height"] += room
     if paths:
-        for (split, value), suffix, domain in zip((("train", "loss"), ("test", "error")), "34", domains, strict=True):
+        for (split, value), suffix, domain in zip(quantities, "34", domains, strict=False):
             parts = profile_parts(paths, split, value, False, paint, suffix)
             place(parts, suffix, domain, [0, _LOOK["profile"] / total])
         layout |= {"showlegend": True, "legend": {**_LOOK["legend"], "y": _LOOK["legend_place"] / total}}
     return new_figure(traces, layout, theme)
+
+
+def _shown(plane: PlaneRecord) -> list[tuple[str, Quantity]]:
+    """Train loss and test error; where no error was recorded, the losses of the first two splits."""
+    there = quantities_of(plane)
+    if not there or any(value == "error" for _, value in there):
+        return [("train", "loss"), ("test", "error")]
+    return there[:2]
 
 
 def profile_paths(landscape: Landscape) -> list[PathRecord]:

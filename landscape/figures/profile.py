@@ -25,7 +25,7 @@ def profile(
     theme: Theme = "light",
     colours: Mapping[str, str] | None = None,
 ) -> go.Figure:
-    """Loss (above) and error (below) along the paths, on one axis of t.
+    """Loss (above) and error (below, where there is one) along the paths, on one axis of t.
 
     The error is that of ``error_split``: by default test, or train where no test error was recorded. A path has the
     colour of the minimum where it ends. The loss is linear unless ``log``, since a barrier is a
@@ -33,6 +33,9 @@ def profile(
     """
     top, above, below, bottom = _LOOK["rows"]
     upper = profile_parts(paths, loss_split, "loss", log, colours)
+    if not any(recorded(values.error) for path in paths for values in path.splits.values()):
+        rest = {key: part for key, part in upper.items() if key != "traces"}
+        return new_figure(upper["traces"], {**_LOOK["pair"], **rest}, theme)
     lower = profile_parts(paths, error_split or records.error_split(paths), "error", False, colours, "2")
     shared = {"title": {"text": ""}, "anchor": "y", "matches": "x2", "showticklabels": False}
     layout = {
@@ -77,7 +80,7 @@ def profile_parts(
     return {
         "traces": traces,
         "xaxis": {"title": {"text": STYLE["titles"]["t"]}, "range": paths[0].t[[0, -1]]},
-        "yaxis": {"title": {"text": quantity_title(split, value)}, **scale, **format_},
+        "yaxis": {"title": {"text": quantity_title(split, value, loss_unit=paths[0].loss_unit)}, **scale, **format_},
     }
 
 

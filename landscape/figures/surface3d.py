@@ -71,7 +71,8 @@ def surface3d(
     notes = notes_of(plane, scale, minima_values(plane, values))
     margin = {"l": 0, "r": 0, "t": room_of(notes), "b": 0}
     layout = {"margin": margin, "scene": scene, "annotations": note_annotations(notes, theme)}
-    return new_figure(traces + points, layout, theme, quantity_title(split, value, log) if title is None else title)
+    shown = quantity_title(split, value, log, plane.loss_unit) if title is None else title
+    return new_figure(traces + points, layout, theme, shown)
 
 
 def _surface(plane: PlaneRecord, heights: Floats, scale: Scale) -> Parts:

@@ -52,9 +52,10 @@ def new_figure(data: list[Parts], layout: Mapping[str, Any], theme: Theme, title
     return go.Figure({"data": data, "layout": whole})
 
 
-def quantity_title(split: str, value: str, log: bool = False) -> str:
+def quantity_title(split: str, value: str, log: bool = False, loss_unit: str = "nats") -> str:
     titles = STYLE["titles"]
-    return f"{split} {titles[value]}{titles['log'] if log and value == 'loss' else ''}"
+    name = titles[value] if value != "loss" or loss_unit == "nats" else titles[value].partition(",")[0]
+    return f"{split} {name}{titles['log'] if log and value == 'loss' else ''}"
 
 
 def heading(text: str, x: float, y: float, theme: Theme) -> Parts:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
@@ -21,13 +22,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from valleyscope.landscape.cancellation import CancelCheck, Cancelled, raise_if_cancelled
-from valleyscope.landscape.evaluation.splits import Data, by_split, check_classes, checked_pair
+from valleyscope.landscape.evaluation.batches import Batch, select, tensors_of, to_network
+from valleyscope.landscape.evaluation.objectives import NAMED, Loss, Objective, objective_of
+from valleyscope.landscape.evaluation.sources import Source, StreamedSource, TensorSource
+from valleyscope.landscape.evaluation.splits import Data, by_split, check_classes, checked_data, is_pair, open_sources
 from valleyscope.landscape.fitting.bend_sgd import BendSGD
 from valleyscope.landscape.fitting.checkpoint import digest, read_state, write_state
 from valleyscope.landscape.geometry.curves import Curve, Line, curve_class
+from valleyscope.landscape.geometry.parameter_choice import Parameters
 from valleyscope.landscape.geometry.vectors import Weights, as_vector
+from valleyscope.landscape.geometry.weight_files import loaded
+from valleyscope.landscape.geometry.wrapped_networks import unwrapped
 from valleyscope.landscape.network.buffers import with_buffers
-from valleyscope.landscape.network.call_recorder import record_calls
+from valleyscope.landscape.network.call_recorder import StructuredOutput, record_calls
 from valleyscope.landscape.network.channels_last import to_channels_last
 from valleyscope.landscape.network.flat_parameters import FlatNetwork
 
@@ -68,6 +75,22 @@ class FittingSettings:
             raise ValueError(f"weight_decay is {self.weight_decay}; give a finite number, 0 or more")
         if self.seed < 0:
             raise ValueError(f"seed is {self.seed}; give a whole number, 0 or more")
+
+
+class FittingOptions(TypedDict, total=False):
+    """The options of ``fit_curve`` that ``compare`` passes on."""
+
+    kind: str
+    bends: int
+    epochs: int
+    batch_size: int
+    lr: float
+    momentum: float
+    weight_decay: float
+    schedule: Schedule
+    augment: Augmentation | None
+    save_every: float
+    cancelled: CancelCheck | None
 
 
 @dataclass(frozen=True)
@@ -124,6 +147,9 @@ def fit_curve(
     momentum: float = 0.9,
     weight_decay: float = 0.0,
     *,
+    loss: Loss = None,
+    parameters: Parameters = None,
+    memory_limit: int | None = None,
     schedule: Schedule = piecewise_linear,
     seed: int = 0,
     augment: Augmentation | None = None,
@@ -133,11 +159,13 @@ def fit_curve(
     report_every: float = 0.2,
     cancelled: CancelCheck | None = None,
 ) -> Curve:
-    """A curve from ``start`` to ``end`` (state dicts or flat vectors) along which the loss on (x, y) is low.
+    """A curve from ``start`` to ``end``, weights in any form, along which the loss on the data is low.
 
-    ``data`` is a pair (x, y), or maps splits to pairs, of which ``train`` is used. The network maps x to class scores;
-    it is copied, and the copy runs in training mode (BatchNorm uses batch statistics). All parameters are fitted, also
-    frozen ones; buffers of the state dicts must be equal, except BatchNorm statistics. The penalty of ``weight_decay``
+    ``data`` is that of one split, such as (x, y), or maps splits to theirs, of which ``train`` is used. ``loss`` is
+    that of ``Evaluator``; by default the network maps x to class scores. It is copied, and the copy runs in training
+    mode (BatchNorm uses batch statistics). The ``parameters`` that move are fitted, by default those that require a
+    gradient; all else in the state dicts must be equal, except BatchNorm statistics. Data beyond ``memory_limit`` are
+    streamed in their order instead of being drawn at random. The penalty of ``weight_decay``
     is (weight_decay / 2) |w(t)|^2. Batches have equal sizes, up to one sample, of at most ``batch_size``. The learning
     rate is ``lr * schedule(completed share)``.
 
@@ -147,13 +175,15 @@ def fit_curve(
     ``cancelled`` is called before every step and stops the fit with ``Cancelled``.
     """
     settings = FittingSettings(kind, bends, epochs, batch_size, lr, momentum, weight_decay, seed)
-    pair = _training_pair(data)
-    model = with_buffers(model, {"start": start, "end": end}, statistics=False)
+    objective = objective_of(loss)
+    source = _training_source(data, objective, memory_limit)
+    start, end = (loaded(unwrapped(model), each, name) for each, name in ((start, "start"), (end, "end")))
+    model = with_buffers(model, {"start": start, "end": end}, statistics=False, parameters=parameters)
     path = None if state_path is None else Path(state_path)
     # The fit is one sequence of steps, so its state is a position and the tensors that the steps change.
     with _gradients_and_forked_rng(model):
-        fit = CurveFit(model, start, end, pair, settings, augment)
-        identity = _identity(fit, pair, schedule) if path is not None else {}
+        fit = CurveFit(model, start, end, source, settings, augment, objective, parameters)
+        identity = _identity(fit, source, schedule) if path is not None else {}
         position = 0
         if path is not None and (saved := read_state(path, identity)) is not None:
             position = fit.restore(saved)
@@ -185,18 +215,32 @@ class CurveFit:
         model: nn.Module,
         start: Weights,
         end: Weights,
-        data: tuple[Tensor, Tensor],
+        data: Source | tuple[Tensor, Tensor],
         settings: FittingSettings,
         augment: Augmentation | None = None,
+        objective: Objective = NAMED["cross_entropy"],
+        parameters: Parameters = None,
     ) -> None:
         self.settings = settings
         self.augment = augment
-        self.flat = FlatNetwork(model)
-        self.ends = Line([as_vector(model, start, "start"), as_vector(model, end, "end")])
-        x, y = data
-        self._test_run(x[:2], y)
-        self.x, self.y = self.flat.inputs(x), y.to(self.flat.device, torch.int64)
-        self.steps = -(-len(x) // settings.batch_size)
+        self.objective = objective
+        self.source = source = TensorSource(data) if isinstance(data, tuple) else data
+        self.flat = FlatNetwork(model, parameters)
+        self.ends = Line(
+            [as_vector(model, start, "start", parameters), as_vector(model, end, "end", parameters)],
+        )
+        self.samples = len(source)
+        self._plain = self._is_plain_classifier()
+        if augment is not None and not self._plain:
+            raise ValueError("augment needs images or other tensors x with class numbers y in memory; remove it")
+        if self._plain:
+            assert isinstance(source, TensorSource)
+            x, y = source.batch
+            self.x, self.y = self.flat.inputs(x), y.to(self.flat.device, torch.int64)
+        else:
+            self.flat.bind_parameters(channels_last=False)
+            self._trial()
+        self.steps = -(-self.samples // settings.batch_size)
         self.total = self.steps * settings.epochs
         inner = np.linspace(0.0, 1.0, settings.bends + 2)
         points = torch.stack([self.flat.to_buffer(self.ends.point(t)) for t in inner])
@@ -206,13 +250,37 @@ class CurveFit:
         self._epoch = -1
         self._loss_sum = 0.0
 
-    def _test_run(self, x: Tensor, y: Tensor) -> None:
-        """Run the network on two samples to choose its memory order and check the number of classes."""
+    def _is_plain_classifier(self) -> bool:
+        """Whether the network maps a tensor in memory to class scores; chooses its memory order and checks classes."""
+        source = self.source
+        if not (self.objective.is_classification and isinstance(source, TensorSource) and is_pair(source)):
+            return False
+        x, y = source.batch
+        if y.dim() != 1:
+            return False
         network = self.flat.network.eval()
-        to_channels_last(self.flat, self.flat.inputs(x))
-        record = record_calls(network, self.flat.inputs(x))
+        to_channels_last(self.flat, self.flat.inputs(x[:2]))
+        try:
+            record = record_calls(network, self.flat.inputs(x[:2]))
+        except StructuredOutput:
+            return False
+        finally:
+            network.train()
         check_classes({"train": y}, record.output.shape[1])
-        network.train()
+        return True
+
+    def _trial(self) -> None:
+        """Run the objective on two samples, in evaluation mode, to check data and loss before the first step."""
+        self.flat.network.eval()
+        with torch.no_grad():
+            self.objective.mean(self.flat.network, self._load(slice(0, min(2, self.samples))))
+        self.flat.network.train()
+
+    def _load(self, part: slice | Tensor) -> Batch:
+        if isinstance(part, slice):
+            return to_network(self.source.part(part), self.flat.weights)
+        assert isinstance(self.source, TensorSource)
+        return to_network(select(self.source.batch, part.cpu()), self.flat.weights)
 
     def step(self, position: int, rate: float) -> FittingProgress:
         """One step of SGD on the bends: the loss of one batch at one t, and its gradient."""
@@ -221,12 +289,15 @@ class CurveFit:
             self._draw_epoch(epoch)
         noise, t = int(self._noise[step]), float(self._t[step])
         coefficients = self.path.coefficients(t)[0]
-        x, y = self.x[self._batches[step]], self.y[self._batches[step]]
-        if self.augment is not None:
-            x = self.augment(x, torch.Generator().manual_seed(noise))
+        if self._plain:
+            x, y = self.x[self._batches[step]], self.y[self._batches[step]]
+            if self.augment is not None:
+                x = self.augment(x, torch.Generator().manual_seed(noise))
+        else:
+            batch = self._load(self._batches[step])
         self._seed_layers(noise)
         self.optimizer.set_point(coefficients)
-        loss = F.cross_entropy(self._scores(x), y)
+        loss = F.cross_entropy(self._scores(x), y) if self._plain else self.objective.mean(self.flat.network, batch)
         value = loss.item()
         if not math.isfinite(value):
             raise Diverged(
@@ -258,7 +329,7 @@ class CurveFit:
         except ValueError as error:
             if len(x) == 1 and "more than 1 value per channel" in str(error):
                 raise ValueError(
-                    f"batch_size={self.settings.batch_size} splits {len(self.x)} samples into batches of one, which "
+                    f"batch_size={self.settings.batch_size} splits {self.samples} samples into batches of one, which "
                     "BatchNorm cannot use; choose a batch_size that gives two or more samples per batch"
                 ) from error
             raise
@@ -296,8 +367,12 @@ class CurveFit:
     def _draw_epoch(self, epoch: int) -> None:
         """Draw the randomness of one epoch from the seed and its number: sample order, t and noise of each step."""
         generator = np.random.default_rng([self.settings.seed, epoch])
-        order = torch.from_numpy(generator.permutation(len(self.x))).to(self.flat.device)
-        self._batches = order.tensor_split(self.steps)
+        order = torch.from_numpy(generator.permutation(self.samples)).to(self.flat.device)
+        self._batches: Sequence[Tensor | slice] = order.tensor_split(self.steps)
+        if isinstance(self.source, StreamedSource):
+            ends = [part.numel() for part in self._batches if isinstance(part, Tensor)]
+            stops = np.cumsum([0, *ends]).tolist()
+            self._batches = [slice(first, stop) for first, stop in pairwise(stops)]
         self._t = generator.random(self.steps)
         self._noise = generator.integers(2**62, size=self.steps)
         self._epoch = epoch
@@ -310,14 +385,16 @@ class CurveFit:
                 torch.cuda.manual_seed(noise)
 
 
-def _identity(fit: CurveFit, data: tuple[Tensor, Tensor], schedule: Schedule) -> dict[str, Any]:
-    """What identifies a fit: settings, ends, data and learning rates."""
+def _identity(fit: CurveFit, source: Source, schedule: Schedule) -> dict[str, Any]:
+    """What identifies a fit: settings, ends, data, loss and learning rates."""
+    default = fit.objective.name == "cross_entropy"
     return {
         **asdict(fit.settings),
         "augmented": fit.augment is not None,
         "schedule": [float(schedule(share / 20)) for share in range(20)],
         "ends": digest([fit.ends.points]),
-        "data": digest(data),
+        "data": digest(tensors_of(source.batch)) if isinstance(source, TensorSource) else source.fingerprint,
+        **({} if default else {"loss": fit.objective.name}),
     }
 
 
@@ -329,8 +406,8 @@ def _gradients_and_forked_rng(model: nn.Module) -> Iterator[None]:
         yield
 
 
-def _training_pair(data: Data) -> tuple[Tensor, Tensor]:
+def _training_source(data: Data, objective: Objective, memory_limit: int | None) -> Source:
     splits = by_split(data)
     if "train" not in splits:
         raise ValueError(f"data has the splits {', '.join(map(repr, splits)) or 'none'}; a curve is fitted on 'train'")
-    return checked_pair("train", splits["train"])
+    return open_sources(checked_data({"train": splits["train"]}, objective), memory_limit)["train"]

@@ -14,9 +14,11 @@ from typing import ClassVar
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from valleyscope.landscape.geometry.inner_products import gram
+from valleyscope.landscape.geometry.parameter_choice import Parameters
+from valleyscope.landscape.geometry.vectors import Weights, flat_tensor
 
 Floats = NDArray[np.float64]
 
@@ -160,9 +162,10 @@ class Line(PolyChain):
             raise ValueError(f"a line has two points, got {len(self.points)}; a PolyChain takes more")
 
 
-def line(start: Tensor, end: Tensor) -> Line:
-    """The straight line between two flat vectors."""
-    return Line([start, end])
+def line(start: Weights, end: Weights, *, model: nn.Module | None = None, parameters: Parameters = None) -> Line:
+    """The straight line between two networks: flat vectors or modules, or, with ``model``, weights in any form."""
+    ends = {"start": start, "end": end}
+    return Line([flat_tensor(weights, name, model, parameters) for name, weights in ends.items()])
 
 
 CURVES: dict[str, type[Curve]] = {"bezier": Bezier, "polychain": PolyChain}

@@ -27,6 +27,7 @@ from valleyscope.landscape.geometry.orthonormal import (
     principal_directions,
     rounding_noise,
 )
+from valleyscope.landscape.geometry.parameter_choice import Parameters
 from valleyscope.landscape.geometry.random_directions import filter_normalised
 from valleyscope.landscape.geometry.vectors import Weights, as_vector, check_finite, flat_tensor
 
@@ -73,16 +74,19 @@ class Plane:
     @classmethod
     def through(
         cls,
-        a: Tensor,
-        b: Tensor,
-        c: Tensor,
+        a: Weights,
+        b: Weights,
+        c: Weights,
         *,
         names: Sequence[str] = ("a", "b", "c"),
         complete: Literal["random"] | None = None,
         seed: int = 0,
+        model: nn.Module | None = None,
+        parameters: Parameters = None,
     ) -> Plane:
-        """The plane of three flat vectors: origin a, u along b - a, v along c - a less its part along u.
+        """The plane of three networks: origin a, u along b - a, v along c - a less its part along u.
 
+        They are flat vectors or modules; with ``model`` also state dicts and paths, of which the ``parameters`` move.
         Points that are equal or in one line span no plane: that is an error, or with ``complete="random"`` the missing
         direction is a random orthogonal one, as ``note`` then says.
 
@@ -91,7 +95,7 @@ class Plane:
         (1.0, 1.0)
         """
         _check_complete(complete)
-        vectors = _three_vectors([a, b, c], names)
+        vectors = _three_vectors([a, b, c], names, model, parameters)
         origin, noise = vectors[0], rounding_noise(vectors)
         directions: list[Tensor] = []
         problems: list[str] = []
@@ -126,7 +130,14 @@ class Plane:
 
     @classmethod
     def around(
-        cls, w: Weights, model: nn.Module, seed: int = 0, *, name: str = "minimum", biases: bool = False
+        cls,
+        w: Weights,
+        model: nn.Module,
+        seed: int = 0,
+        *,
+        name: str = "minimum",
+        biases: bool = False,
+        parameters: Parameters = None,
     ) -> Plane:
         """The plane of two filter-normalised random directions (Li et al. 2018) around one minimum.
 
@@ -134,9 +145,11 @@ class Plane:
         ``scale`` in these coordinates, and the default range is one such unit to each side. With ``biases``, biases
         and BatchNorm parameters vary, too.
         """
-        origin = as_vector(model, w, name)
+        origin = as_vector(model, w, name, parameters)
         generator = torch.Generator().manual_seed(seed)
-        first, second = (filter_normalised(model, origin, generator, biases=biases) for _ in range(2))
+        first, second = (
+            filter_normalised(model, origin, generator, biases=biases, parameters=parameters) for _ in range(2)
+        )
         lengths = (norm(first), norm(second))
         u = normalised(first)
         rest = orthogonal_part(second, [u])
@@ -149,11 +162,13 @@ class Plane:
     @classmethod
     def principal(
         cls,
-        snapshots: Vector | Sequence[Vector],
+        snapshots: Vector | Sequence[Weights],
         *,
         names: Mapping[str, int] | None = None,
         complete: Literal["random"] | None = None,
         seed: int = 0,
+        model: nn.Module | None = None,
+        parameters: Parameters = None,
     ) -> Plane:
         """The plane through the last snapshot of a trajectory that lies closest to all others (Li et al. 2018).
 
@@ -161,7 +176,9 @@ class Plane:
         snapshots by their index (default: ``start`` and ``end``); the trajectory's projection is ``trajectory``.
         """
         _check_complete(complete)
-        tensors = [flat_tensor(snapshot, f"snapshot {index}") for index, snapshot in enumerate(snapshots)]
+        tensors = [
+            flat_tensor(snapshot, f"snapshot {index}", model, parameters) for index, snapshot in enumerate(snapshots)
+        ]
         shapes = {tuple(snapshot.shape) for snapshot in tensors}
         if len(shapes) > 1:
             raise ValueError(f"snapshots have the shapes {sorted(shapes)}; they are flat vectors of one length")
@@ -271,10 +288,14 @@ def _project(origin: Tensor, directions: Sequence[Tensor], vectors: Tensor | Seq
     return np.array(total.cpu().numpy(), dtype=np.float64)
 
 
-def _three_vectors(points: Sequence[Tensor], names: Sequence[str]) -> list[Tensor]:
+def _three_vectors(
+    points: Sequence[Weights], names: Sequence[str], model: nn.Module | None, parameters: Parameters
+) -> list[Tensor]:
     if len(names) != 3 or len(set(names)) != 3:
         raise ValueError(f"names are {tuple(names)}; give three different names, one for each point")
-    vectors = [flat_tensor(point, f"point {name!r}") for name, point in zip(names, points, strict=True)]
+    vectors = [
+        flat_tensor(point, f"point {name!r}", model, parameters) for name, point in zip(names, points, strict=True)
+    ]
     shapes = {name: tuple(vector.shape) for name, vector in zip(names, vectors, strict=True)}
     if len(set(shapes.values())) != 1 or vectors[0].dim() != 1:
         raise ValueError(f"the points of a plane are flat vectors of one length, got shapes {shapes}")

@@ -9,10 +9,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from valleyscope.landscape.geometry.parameter_choice import Parameters
 from valleyscope.landscape.geometry.vectors import views
 
 
-def filter_normalised(model: nn.Module, weights: Tensor, generator: torch.Generator, *, biases: bool = False) -> Tensor:
+def filter_normalised(
+    model: nn.Module,
+    weights: Tensor,
+    generator: torch.Generator,
+    *,
+    biases: bool = False,
+    parameters: Parameters = None,
+) -> Tensor:
     """One Gaussian direction d, scaled filter by filter: ``d_f <- d_f |w_f| / |d_f|``.
 
     A filter is one output index of a parameter of two or more dimensions. A filter that is exactly zero (pruned) stays
@@ -20,8 +28,8 @@ def filter_normalised(model: nn.Module, weights: Tensor, generator: torch.Genera
     ``biases`` get the norm of the whole tensor. Random numbers come from the CPU: a seed gives the same on all devices.
     """
     direction = torch.randn(weights.numel(), dtype=torch.float64, generator=generator).to(weights.device)
-    drawn = views(model, direction)
-    for name, weight in views(model, weights).items():
+    drawn = views(model, direction, parameters)
+    for name, weight in views(model, weights, parameters).items():
         if weight.dim() > 1:
             rows, norms = drawn[name].flatten(1), weight.to(torch.float64).flatten(1).norm(dim=1)
         elif biases:

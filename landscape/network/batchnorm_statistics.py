@@ -90,15 +90,10 @@ class PopulationStatistics:
         for layer in layers.values():
             layer.forward = partial(self._forward, layer)  # type: ignore[method-assign]
 
-    def check_memory(self, limit: int | None, samples: int) -> None:
-        """Raise an error if the statistics of this many samples need more memory than the limit."""
+    def fits(self, limit: int | None, samples: int) -> bool:
+        """Whether the statistics of this many samples need no more memory than the limit (default: half of all)."""
         allowed = limit if limit is not None else _device_memory(self._device) // 2
-        if samples * self.bytes_a_sample > allowed:
-            raise ValueError(
-                f"population statistics of BatchNorm over {samples} samples need "
-                f"{samples * self.bytes_a_sample / 1e9:.1f} GB, more than memory_limit={allowed / 1e9:.1f} GB: use "
-                f"statistics_samples={allowed // self.bytes_a_sample} or fewer, batch_norm='running', or a higher limit"
-            )
+        return samples * self.bytes_a_sample <= allowed
 
     @torch.inference_mode()
     def measure(self, blocks: Sequence[Callable[[], Tensor]], advance: Advance) -> list[Tensor]:

@@ -1,7 +1,7 @@
-"""The buffers of a network: the entries of a state dict besides weights.
+"""The buffers and frozen parameters of a network: the entries of a state dict besides the weights that move.
 
-Flat vectors hold weights only. On a path or plane through several networks only weights change, so the buffers must be
-equal in all of them, except BatchNorm statistics that are recomputed at every point.
+On a path or plane through several networks only these weights change, so all else must be equal in all of them, except
+BatchNorm statistics that are recomputed at every point.
 """
 
 from __future__ import annotations
@@ -12,49 +12,72 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from valleyscope.landscape.geometry.vectors import Weights
+from valleyscope.landscape.geometry.parameter_choice import Parameters, frozen_parameters
+from valleyscope.landscape.geometry.weight_files import StateDict, Weights, loaded
+from valleyscope.landscape.geometry.wrapped_networks import unwrapped
 from valleyscope.landscape.network.copying import copied
 
 _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
-def with_buffers(model: nn.Module, networks: Mapping[str, Weights], *, statistics: bool) -> nn.Module:
-    """The model with the common buffers of these networks; a copy if its own differ.
+def with_buffers(
+    model: nn.Module, networks: Mapping[str, Weights], *, statistics: bool, parameters: Parameters = None
+) -> nn.Module:
+    """The model, unwrapped, with the common buffers and frozen parameters of these networks; a copy if its own differ.
 
-    Without ``statistics`` BatchNorm statistics are ignored. It is an error if two state dicts differ in a buffer.
+    Without ``statistics`` BatchNorm statistics are ignored. It is an error if two state dicts differ in a buffer or in
+    a parameter that does not move.
     """
+    model = unwrapped(model)
     ignored = set() if statistics else _batch_norm_buffers(model)
+    frozen = frozen_parameters(model, parameters)
+    given_states = {
+        network: state
+        for network, weights in networks.items()
+        if isinstance(state := loaded(model, weights, network), Mapping)
+    }
     found: dict[str, Tensor] = {}
-    for name, buffer in model.named_buffers(remove_duplicate=False):
-        given = {
-            network: torch.as_tensor(weights[name]).to(buffer)
-            for network, weights in networks.items()
-            if isinstance(weights, Mapping) and name in weights
-        }
-        if name in ignored or not given:
+    for name, own in (*model.named_buffers(remove_duplicate=False), *frozen.items()):
+        if name in ignored:
             continue
-        (first, value), *others = given.items()
-        for other, another in others:
-            if another.shape != value.shape or not torch.equal(value, another):
-                raise ValueError(
-                    f"the state dicts of {first!r} and {other!r} differ in the buffer {name!r}, which has no value "
-                    f"between them{_remedy(model, name)}"
-                )
-        if value.shape != buffer.shape:
-            raise ValueError(
-                f"buffer {name!r} has shape {tuple(value.shape)} in {first!r}, but {tuple(buffer.shape)} in "
-                f"{type(model).__name__}: the state dict belongs to another architecture"
-            )
-        if not torch.equal(value, buffer):
+        value = _common_value(model, name, own.detach(), given_states, is_buffer=name not in frozen)
+        if value is not None and not torch.equal(value, own):
             found[name] = value
     if not found:
         return model
     changed = copied(model)
     with torch.no_grad():
-        for name, buffer in changed.named_buffers(remove_duplicate=False):
+        for name, own in (
+            *changed.named_buffers(remove_duplicate=False),
+            *changed.named_parameters(remove_duplicate=False),
+        ):
             if name in found:
-                buffer.copy_(found[name])
+                own.copy_(found[name])
     return changed
+
+
+def _common_value(
+    model: nn.Module, name: str, own: Tensor, states: Mapping[str, StateDict], *, is_buffer: bool
+) -> Tensor | None:
+    """The value of a buffer or frozen parameter in all networks that have it; None if none has it."""
+    given = {network: torch.as_tensor(state[name]).to(own) for network, state in states.items() if name in state}
+    if not given:
+        return None
+    what = "buffer" if is_buffer else "frozen parameter"
+    remedy = _remedy(model, name) if is_buffer else "; parameters='*' moves all parameters"
+    (first, value), *others = given.items()
+    for other, another in others:
+        if another.shape != value.shape or not torch.equal(value, another):
+            raise ValueError(
+                f"the state dicts of {first!r} and {other!r} differ in the {what} {name!r}, which has no value "
+                f"between them{remedy}"
+            )
+    if value.shape != own.shape:
+        raise ValueError(
+            f"{what} {name!r} has shape {tuple(value.shape)} in {first!r}, but {tuple(own.shape)} in "
+            f"{type(model).__name__}: the state dict belongs to another architecture"
+        )
+    return value
 
 
 def _batch_norm_buffers(model: nn.Module) -> set[str]:

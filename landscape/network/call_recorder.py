@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -33,10 +35,41 @@ class CallRecord:
         return max((call.nbytes for call in self.calls), default=self.output.nbytes) // self.samples
 
 
-def record_calls(network: nn.Module, x: Tensor) -> CallRecord:
+class StructuredOutput(ValueError):
+    """The network returns something other than one tensor, such as a dict or an object with logits."""
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedCall:
+    """The result of a function and the calls of a network's modules during it."""
+
+    result: Any
+    record: CallRecord
+
+
+def record_any_calls(network: nn.Module, samples: int, function: Callable[[], Any]) -> RecordedCall:
+    """Run a function that calls the network on this many samples, and record the sizes of its modules' outputs."""
+    calls: list[Call] = []
+
+    def record(module: nn.Module, _: object, output: object) -> None:
+        if isinstance(output, Tensor):
+            calls.append(Call(module, False, output.shape, output.nbytes))
+
+    hooked = [module for module in network.modules() if not isinstance(module, torch.jit.ScriptModule)]
+    hooks = [module.register_forward_hook(record) for module in hooked]
+    try:
+        result = function()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return RecordedCall(result, CallRecord(samples, tuple(calls), torch.empty(samples), False))
+
+
+def record_calls(network: nn.Module, x: Tensor, *, logits: bool = True) -> CallRecord:
     """Run the network on a copy of ``x`` without gradients and record the calls of its modules.
 
-    TorchScript modules take no hooks and are not recorded.
+    With ``logits`` its output must have the shape (samples, classes), else it may be any tensor. TorchScript modules
+    take no hooks and are not recorded.
     """
     x = x.clone(memory_format=torch.contiguous_format)
     version = x._version
@@ -55,13 +88,13 @@ def record_calls(network: nn.Module, x: Tensor) -> CallRecord:
     finally:
         for hook in hooks:
             hook.remove()
-    if not isinstance(output, Tensor) or output.dim() != 2 or len(output) != len(x) or not output.is_floating_point():
-        found = (
-            f"shape {tuple(output.shape)} of {output.dtype}" if isinstance(output, Tensor) else type(output).__name__
-        )
+    if not isinstance(output, Tensor):
+        raise StructuredOutput(f"{type(network).__name__} returns a {type(output).__name__}, not a tensor")
+    if logits and (output.dim() != 2 or len(output) != len(x) or not output.is_floating_point()):
         raise ValueError(
-            f"{type(network).__name__} returns {found} for {len(x)} samples; expected logits of shape "
-            f"({len(x)}, classes): wrap the network in a module that returns them"
+            f"{type(network).__name__} returns shape {tuple(output.shape)} of {output.dtype} for {len(x)} samples; "
+            f"expected logits of shape ({len(x)}, classes): wrap the network in a module that returns them, or give "
+            "another loss"
         )
     return CallRecord(len(x), tuple(calls), output, x._version != version)
 

@@ -11,27 +11,33 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-from valleyscope.landscape.geometry.vectors import dimension
+from valleyscope.landscape.geometry.parameter_choice import Parameters, frozen_parameters, moving_parameters
+from valleyscope.landscape.geometry.wrapped_networks import unwrapped
 from valleyscope.landscape.network.copying import copied
 
 
 class FlatNetwork:
-    """A copy of the model, in training mode, whose parameters are views of the buffer ``weights``.
+    """A copy of the model, in training mode, whose moving parameters are views of the buffer ``weights``.
+
+    The other parameters share the memory of the model's and have no gradient.
 
     In the buffer, parameters of four dimensions are in channels-last order by default, which is faster;
     ``to_buffer`` converts flat vectors (in the order of ``flatten``) to buffer order and ``from_buffer`` back.
     """
 
-    def __init__(self, model: nn.Module) -> None:
-        self.network = copied(model).train()
-        self.parameters = list(self.network.parameters())
+    def __init__(self, model: nn.Module, parameters: Parameters = None) -> None:
+        model = unwrapped(model)
+        names = list(moving_parameters(model, parameters))
+        self.network = copied(model, shared=frozen_parameters(model, parameters).values()).train()
+        named = dict(self.network.named_parameters())
+        self.parameters = [named[name] for name in names]
         kinds = {(parameter.dtype, parameter.device) for parameter in self.parameters}
         if len(kinds) > 1:
             found = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
             raise ValueError(f"the parameters have several data types or devices ({found}); convert the model to one")
         ((dtype, device),) = kinds
         self.released: set[nn.Parameter] = set()
-        self.dimension = dimension(model)
+        self.dimension = sum(parameter.numel() for parameter in self.parameters)
         self.weights = torch.zeros(self.dimension, dtype=dtype, device=device)
         self.bind_parameters(channels_last=True)
         for parameter in self.parameters:
@@ -52,6 +58,11 @@ class FlatNetwork:
         for parameter, view in zip(remaining, self.views_of_buffer(weights), strict=True):
             parameter.data = view.copy_(parameter.detach())
         self.weights = weights
+
+    def moves(self, module: nn.Module) -> bool:
+        """Whether all parameters of a module itself move."""
+        own = {id(parameter) for parameter in self.parameters}
+        return all(id(parameter) in own for parameter in module.parameters(recurse=False))
 
     @property
     def device(self) -> torch.device:

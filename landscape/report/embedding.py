@@ -25,8 +25,11 @@ _FINEST: Final = 201
 _IMPORTED = re.compile(r"(?<=from ')[\w./-]+(?=')")
 
 
-def import_map(script: str) -> str:
-    """An import map with the modules that a script imports from static/, and those that they import, as data URLs."""
+def import_map(script: str, loss_unit: str = "nats") -> str:
+    """An import map with the modules that a script imports from static/, and those that they import, as data URLs.
+
+    Titles do not say nats where the loss has another unit.
+    """
     modules: dict[str, str] = {}
     waiting = _IMPORTED.findall(script)
     while waiting:
@@ -35,6 +38,7 @@ def import_map(script: str) -> str:
             continue
         source = (STATIC / name).read_text(encoding="utf-8")
         if name.endswith(".json"):
+            source = source if loss_unit == "nats" else source.replace("loss, nats", "loss")
             source = f"export default {source}"
         else:
             # A data URL has no folder that a relative address could start from, and is JavaScript by its type.

@@ -30,7 +30,7 @@ from valleyscope.landscape.report.matrix_section import matrix_section
 from valleyscope.landscape.report.verdict_section import head
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
-from valleyscope.landscape.storage.records import TRAJECTORY, PlaneRecord, recorded
+from valleyscope.landscape.storage.records import TRAJECTORY, PathRecord, PlaneRecord, recorded
 
 _ASSETS: Final = files("valleyscope.landscape.report")
 _PATHS_CAPTION: Final = (
@@ -71,7 +71,7 @@ def report_html(landscape: Landscape) -> str:
         style=_asset("report.css"),
         plotly=get_plotlyjs(),
         data=figure_data(landscape, colours),
-        modules=import_map(script),
+        modules=import_map(script, _loss_unit(landscape)),
         script=script,
     )
 
@@ -81,7 +81,7 @@ def _plane_section(plane: PlaneRecord, claim: Claim | None) -> str:
     shown = "".join(
         _figure(
             f"{split} {value} on the plane {plane.name}",
-            quantity_title(split, value),
+            quantity_title(split, value, loss_unit=plane.loss_unit),
             **{"kind": "contour", "plane": plane.name, "split": split, "value": value},
         )
         for split, value in _shown_quantities(plane)
@@ -93,8 +93,13 @@ def _paths_section(landscape: Landscape) -> str:
     paths = profile_paths(landscape)
     if not paths:
         return ""
-    plot = _figure("loss and error along the paths between the minima", kind="profile")
+    plot = _figure(f"{_along(paths)} along the paths between the minima", kind="profile")
     return _section("Along the paths", plot + _PATHS_CAPTION + tables.paths_table(paths))
+
+
+def _along(paths: Sequence[PathRecord]) -> str:
+    has_error = any(recorded(values.error) for path in paths for values in path.splits.values())
+    return "loss and error" if has_error else "loss"
 
 
 def _minima_section(landscape: Landscape, colours: Mapping[str, str]) -> str:
@@ -221,6 +226,12 @@ def _facts(landscape: Landscape) -> list[str]:
     count = len(landscape.minima)
     facts = [spec.get("dataset"), name, f"{count} minim{'um' if count == 1 else 'a'}" if count else None]
     return [*(str(fact) for fact in facts if fact), moment(landscape.updated or landscape.created)]
+
+
+def _loss_unit(landscape: Landscape) -> str:
+    units = [record.loss_unit for record in landscape.planes.values()]
+    units += [record.loss_unit for record in profile_paths(landscape)]
+    return next(iter(units), "nats")
 
 
 def _glossary() -> str:

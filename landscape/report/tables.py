@@ -13,7 +13,7 @@ from valleyscope.landscape.analysis.method_table import COLUMNS, MethodRow
 from valleyscope.landscape.figures.profile import path_label
 from valleyscope.landscape.report.html_text import MISSING, barrier, loss, moment, percent, text
 from valleyscope.landscape.storage.landscape_file import Landscape
-from valleyscope.landscape.storage.records import Floats, MinimumRecord, PathRecord, error_split
+from valleyscope.landscape.storage.records import Floats, MinimumRecord, PathRecord, error_split, recorded
 
 
 def minima_table(landscape: Landscape, colours: Mapping[str, str]) -> str:
@@ -35,7 +35,16 @@ def minima_table(landscape: Landscape, colours: Mapping[str, str]) -> str:
         if sharpness:
             cells.append(_rise(sharpness.get(minimum.name)))
         rows.append(cells)
-    return table("minima", heads + (["sharpness"] if sharpness else []), rows, words=2)
+    heads += ["sharpness"] if sharpness else []
+    if landscape.minima and not any(_has_error(minimum) for minimum in landscape.minima.values()):
+        column = heads.index("test accuracy")
+        heads, *rows = [[*row[:column], *row[column + 1 :]] for row in (heads, *rows)]
+    return table("minima", heads, rows, words=2)
+
+
+def _has_error(minimum: MinimumRecord) -> bool:
+    """Whether the loss of a network has an error beside it; without final values that is unknown."""
+    return not minimum.final or any(name.endswith("_accuracy") for name in minimum.final)
 
 
 def pruning_lines(landscape: Landscape) -> str:
@@ -83,6 +92,8 @@ def paths_table(paths: Iterable[PathRecord]) -> str:
         ]
         for path in paths
     ]
+    if not any(recorded(values.error) for path in paths for values in path.splits.values()):
+        heads, *rows = [row[:-1] for row in (heads, *rows)]
     return table("paths", heads, rows, words=1)
 
 

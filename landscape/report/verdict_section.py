@@ -92,7 +92,11 @@ def _numbers(verdict: Mapping[str, Any]) -> str:
 
 def _tolerance(verdict: Mapping[str, Any]) -> str:
     value = verdict.get("tolerance")
-    return "" if value is None else _cell("tolerance", f"{value:g}", f"nats of {verdict.get('split', 'train')} loss")
+    if value is None:
+        return ""
+    nats = verdict.get("unit", "nats") == "nats"
+    what = f"{verdict.get('split', 'train')} loss"
+    return _cell("tolerance", f"{value:g}" if nats else f"{value:.3g}", f"nats of {what}" if nats else what)
 
 
 def _barrier(label: str, where: str, values: Mapping[str, Any] | None, level: float | None) -> str:

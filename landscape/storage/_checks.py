@@ -136,7 +136,7 @@ def _check_grid(member: str, plane: PlaneRecord, grid: Grid) -> None:
             row, column = np.argwhere(missing == plane.done)[0]
             state = "is NaN and marked as done" if missing[row, column] else "has a value and is not marked as done"
             raise ValueError(f"{member}/{quantity}: the point in row {row}, column {column} {state}")
-        _check_range(f"{member}/{quantity}", values, quantity)
+        _check_range(f"{member}/{quantity}", values, quantity, plane.loss_unit)
     if plane.done.any() and not (recorded(grid.loss) or recorded(grid.error)):
         raise ValueError(f"{member}: is NaN everywhere, but points are marked as done")
 
@@ -159,18 +159,21 @@ def _check_path(member: str, path: PathRecord) -> None:
         raise ValueError(f"{member}/fit: columns differ in length: {lengths}")
     for split, values in path.splits.items():
         check_split(member, split)
-        _check_path_values(f"{member}/{split}", values, t)
+        _check_path_values(f"{member}/{split}", values, t, path.loss_unit)
 
 
-def _check_path_values(member: str, values: PathValues, t: Floats) -> None:
+def _check_path_values(member: str, values: PathValues, t: Floats, loss_unit: str) -> None:
     for quantity in ("loss", "error"):
         numbers = _floats(f"{member}/{quantity}", values[quantity], 1, t.shape)
         if recorded(numbers) and np.isnan(numbers).any():
             raise ValueError(f"{member}/{quantity}: is NaN at t = {t[np.isnan(numbers)][0]:g}")
-        _check_range(f"{member}/{quantity}", numbers, quantity)
+        _check_range(f"{member}/{quantity}", numbers, quantity, loss_unit)
 
 
-def _check_range(member: str, values: Floats, quantity: str) -> None:
+def _check_range(member: str, values: Floats, quantity: str, loss_unit: str) -> None:
+    """An entropy is not negative; a loss with a unit of its own, such as a log-likelihood, may be."""
+    if quantity == "loss" and loss_unit != "nats":
+        return
     with np.errstate(invalid="ignore"):
         wrong = values < 0 if quantity == "loss" else (values < 0) | (values > 1)
     if wrong.any():

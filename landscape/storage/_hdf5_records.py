@@ -23,6 +23,7 @@ from valleyscope.landscape.storage.records import (
 )
 
 _QUANTITIES = ("loss", "error")
+_NATS = "nats"
 _LARGEST_ATTRIBUTE = 60_000
 """HDF5 keeps attributes of up to 64 KiB; the verdict on 20 minima has more."""
 _LAYER_COUNTS = ("groups", "zero_groups", "parameters", "zero_parameters")
@@ -57,6 +58,7 @@ def read_json(group: h5py.Group, name: str) -> Any:
 def write_plane(parent: h5py.Group, plane: PlaneRecord) -> None:
     group = parent.create_group(plane.name)
     group.attrs.update({"kind": plane.kind, "note": plane.note, "unit": plane.unit})
+    _write_loss_unit(group, plane)
     group.attrs.create("defining", list(plane.defining), shape=(len(plane.defining),), dtype=h5py.string_dtype())
     group.attrs.create("splits", list(plane.splits), shape=(len(plane.splits),), dtype=h5py.string_dtype())
     group["x"], group["y"], group["done"] = plane.x, plane.y, plane.done.astype(np.uint8)
@@ -100,12 +102,14 @@ def read_plane(parent: h5py.Group, name: str) -> PlaneRecord:
         },
         note=_hdf5.text_attribute(group, "note"),
         unit=_hdf5.text_attribute(group, "unit") if _hdf5.has_attribute(group, "unit") else DISTANCE,
+        loss_unit=_read_loss_unit(group),
     )
 
 
 def write_path(parent: h5py.Group, path: PathRecord) -> None:
     group = parent.create_group(path.name)
     group.attrs.update({"kind": path.kind, "start": path.start, "end": path.end, "note": path.note})
+    _write_loss_unit(group, path)
     group.attrs.create("splits", list(path.splits), shape=(len(path.splits),), dtype=h5py.string_dtype())
     group["t"], group["arc"] = path.t, path.arc
     if path.fit:
@@ -121,7 +125,7 @@ def read_path(parent: h5py.Group, name: str) -> PathRecord:
     kind, start, end, note = (_hdf5.text_attribute(group, field) for field in ("kind", "start", "end", "note"))
     splits = {split: PathValues(*_read_values(group, split)) for split in _hdf5.texts_attribute(group, "splits")}
     t, arc = _hdf5.floats(group, "t"), _hdf5.floats(group, "arc")
-    return PathRecord(name, kind, start, end, t, arc, splits, note, _read_fit(group))
+    return PathRecord(name, kind, start, end, t, arc, splits, note, _read_fit(group), _read_loss_unit(group))
 
 
 def _read_fit(path: h5py.Group) -> dict[str, Any]:
@@ -197,6 +201,15 @@ def _write_values(parent: h5py.Group, split: str, values: Grid | PathValues) -> 
 def _read_values(parent: h5py.Group, split: str) -> tuple[Any, Any]:
     group = _hdf5.subgroup(parent, split)
     return _hdf5.floats(group, "loss"), _hdf5.floats(group, "error")
+
+
+def _write_loss_unit(group: h5py.Group, record: PlaneRecord | PathRecord) -> None:
+    if record.loss_unit != _NATS:
+        group.attrs["loss_unit"] = record.loss_unit
+
+
+def _read_loss_unit(group: h5py.Group) -> str:
+    return _hdf5.text_attribute(group, "loss_unit") if _hdf5.has_attribute(group, "loss_unit") else _NATS
 
 
 def _read_layers(group: h5py.Group) -> list[LayerRecord]:

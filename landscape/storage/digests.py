@@ -66,7 +66,7 @@ def _minimum(minimum: MinimumRecord) -> list[Any]:
 
 
 def _plane(plane: PlaneRecord) -> list[Any]:
-    about = [plane.name, plane.kind, plane.note, plane.unit, plane.defining]
+    about = [plane.name, plane.kind, plane.note, plane.unit, plane.defining, *_own_unit(plane)]
     grids = {split: [grid.loss, grid.error] for split, grid in plane.splits.items()}
     # Distances are attributes of the points, so their order is not stored.
     places = [plane.points, plane.paths, dict(sorted(plane.distances.items()))]
@@ -76,7 +76,13 @@ def _plane(plane: PlaneRecord) -> list[Any]:
 def _path(path: PathRecord) -> list[Any]:
     splits = {split: [values.loss, values.error] for split, values in path.splits.items()}
     content = [path.name, path.kind, path.start, path.end, path.note, path.t, path.arc, splits]
-    return [*content, path.fit] if path.fit else content  # files of earlier versions have no fit
+    # Files of earlier versions have no fit and no unit.
+    return [*content, *([path.fit] if path.fit else []), *_own_unit(path)]
+
+
+def _own_unit(record: PlaneRecord | PathRecord) -> list[str]:
+    """The unit of a loss that is not in nats: earlier versions did not know it."""
+    return [] if record.loss_unit == "nats" else [record.loss_unit]
 
 
 def _json(value: Any) -> str:

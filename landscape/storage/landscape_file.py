@@ -32,6 +32,7 @@ from typing import Any, Final
 
 import h5py
 
+from valleyscope.landscape.drawing import result_figures
 from valleyscope.landscape.storage import _hdf5, _hdf5_records
 from valleyscope.landscape.storage._checks import check_landscape, check_line_names
 from valleyscope.landscape.storage.atomic_write import write_atomically
@@ -58,7 +59,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Landscape:
     """Minima, the curves and lines between them, surfaces on planes, and the verdict, with their provenance.
 
@@ -77,6 +78,16 @@ class Landscape:
     matrix: MatrixRecord | None = None
     created: str = field(default_factory=_now)
     updated: str = ""
+
+    def __repr__(self) -> str:
+        kind = (self.verdict or {}).get("kind", "no verdict")
+        counts = {name: len(getattr(self, name)) for name in ("minima", "planes", "curves", "lines")}
+        return f"Landscape({self.name!r}, {kind}, {', '.join(f'{number} {name}' for name, number in counts.items())})"
+
+    def _repr_html_(self) -> str:
+        """The verdict and the picture, for notebooks."""
+        html: str = result_figures().landscape_html(self)
+        return html
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Check everything and replace ``path`` atomically; a ValueError names the first invalid member."""

@@ -1,8 +1,9 @@
 """The records of a landscape: numpy arrays, numbers and text, without torch.
 
-Losses are in nats, errors are fractions in [0, 1] (percent only in figures and text). A row of a grid is one value of
-y. A value that overflowed is ``inf`` and counts as computed. NaN means "not computed" on a grid; an array that is all
-NaN means "never recorded" (files of other tools may lack a quantity).
+Losses are in nats unless ``loss_unit`` says otherwise (empty: a unit of their own). Errors are fractions in [0, 1]
+(percent only in figures and text). A row of a grid is one value of y. A value that overflowed is ``inf`` and counts as
+computed. NaN means "not computed" on a grid; an array that is all NaN means "never recorded" (files of other tools may
+lack a quantity).
 """
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ class PlaneRecord:
     distances: dict[str, float] = field(default_factory=dict)
     note: str = ""
     unit: str = DISTANCE
+    loss_unit: str = "nats"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -121,6 +123,7 @@ class PathRecord:
     splits: dict[str, PathValues]
     note: str = ""
     fit: dict[str, Floats] = field(default_factory=dict)
+    loss_unit: str = "nats"
 
 
 @dataclass(frozen=True)
@@ -173,7 +176,8 @@ def final_metrics(splits: Mapping[str, Any], index: int) -> dict[str, float]:
     metrics: dict[str, float] = {}
     for split, values in splits.items():
         metrics[f"{split}_loss"] = float(values.loss[index])
-        metrics[f"{split}_accuracy"] = 1.0 - float(values.error[index])
+        if recorded(values.error):
+            metrics[f"{split}_accuracy"] = 1.0 - float(values.error[index])
     return metrics
 
 

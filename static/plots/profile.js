@@ -39,6 +39,10 @@ export function profileFigure(entries, { split, value, log, mode, narrow }) {
 export function profilePairFigure(entries, { splits: [lossSplit, errorSplit], log, mode }) {
   const [top, above, below, bottom] = LOOK.rows;
   const upper = profileParts(entries, { split: lossSplit, value: 'loss', log, hover: true });
+  if (!entries.some(({ path }) => Object.values(path.error).some((list) => list.some((number) => !Number.isNaN(number))))) {
+    const { traces, ...axes } = upper;
+    return { data: traces, layout: baseLayout(mode, { ...LOOK.pair, ...axes }) };
+  }
   const lower = profileParts(entries, { split: errorSplit, value: 'error', hover: true }, '2');
   const layout = baseLayout(mode, {
     ...LOOK.pair,

@@ -131,9 +131,9 @@ class _Wrong(nn.Module):
         self.layer = nn.Linear(4, 3)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        return self.layer(x), x
+        return x.flatten(0), self.layer(x)
 
 
 def test_a_network_that_returns_something_else_than_logits_is_refused() -> None:
-    with pytest.raises(ValueError, match="_Wrong returns tuple for 2 samples; expected logits"):
+    with pytest.raises(ValueError, match=r"loss 'cross_entropy': the network returns shape \(8,\)"):
         Evaluator(_Wrong(), DATA)

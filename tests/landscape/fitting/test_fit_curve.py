@@ -357,7 +357,7 @@ def test_bad_ends_and_data_are_named() -> None:
         fit_curve(model, {**unflatten(model, start), "0.weight": torch.full((4, 2, 3, 3), torch.nan)}, end, (x, y))
     with pytest.raises(ValueError, match=r"x of shape \(40, .*y of shape \(39,\)"):
         fit_curve(model, start, end, (x, y[1:]))
-    with pytest.raises(ValueError, match=r"y of shape \(40, .*labels of shape \(N,\)"):
+    with pytest.raises(ValueError, match=r"y of shape \(2, .*labels of shape \(N,\)"):
         fit_curve(model, start, end, (x, F.one_hot(y)))
 
 
