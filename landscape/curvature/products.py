@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from valleyscope.landscape.cancellation import CancelCheck, raise_if_cancelled
 from valleyscope.landscape.curvature._memory import available
 from valleyscope.landscape.evaluation.block_size import block_size
-from valleyscope.landscape.evaluation.splits import Data, check_classes, checked_splits
+from valleyscope.landscape.evaluation.splits import Data, by_split, check_classes, checked_pair, open_sources, splits_of
 from valleyscope.landscape.network.batchnorm_statistics import batch_norms, check_not_compiled
 from valleyscope.landscape.network.call_recorder import CallRecord, record_calls
 from valleyscope.landscape.network.channels_last import to_channels_last
@@ -76,7 +76,11 @@ class CurvatureProducts:
         self.memory_limit = available(self.device) // 4 if memory_limit is None else memory_limit
         network = self._flat.network.eval()
         has_images = any(isinstance(module, nn.Conv2d) for module in network.modules())
-        splits = checked_splits(data, self._flat.weights, channels_last=has_images)
+        pairs = {
+            name: checked_pair(name, (given[0], given[1])) if isinstance(given, tuple | list) else given
+            for name, given in by_split(data).items()
+        }
+        splits = splits_of(open_sources(pairs, None), self._flat.weights, classes=True, channels_last=has_images)
         if split not in splits:
             raise ValueError(f"split is {split!r}; the data has {', '.join(map(repr, splits))}")
         self._split = splits[split]
