@@ -67,8 +67,9 @@ class PairMatrix:
         squares |= {
             f"{quantity}_{bound}": self.bounds(quantity, bound) for quantity in QUANTITIES for bound in ("low", "high")
         }
-        # None becomes NaN.
-        arrays = {name: np.array(square, dtype=np.float64) for name, square in squares.items()}
+        # None becomes NaN; without minima the square has no rows that would tell its shape.
+        shape = (len(self.minima),) * 2
+        arrays = {name: np.array(square, dtype=np.float64).reshape(shape) for name, square in squares.items()}
         return MatrixRecord(self.minima, self.split, self.level, arrays)
 
 

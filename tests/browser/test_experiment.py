@@ -242,7 +242,7 @@ def test_the_tolerance_is_a_contour_with_its_value(still: Page, server: Server, 
 
 def test_every_picture_has_its_numbers_behind_it(page: Page, server: Server, finished: str) -> None:
     buttons = page.get_by_role("button", name="Table", exact=True)
-    plots = page.locator(".plot:visible").count()
+    plots = page.locator(".plot:visible, .matrix:visible").count()
     assert buttons.count() == plots
     for index in range(plots):
         buttons.nth(index).click()
@@ -292,7 +292,7 @@ def test_provenance_names_data_seeds_versions_workers_and_times(page: Page, serv
 
 def test_nothing_is_sent_to_plotlys_cloud(still: Page) -> None:
     plots = still.locator(".plot:visible").all()
-    assert len(plots) == 6
+    assert len(plots) == 7
     for plot in plots:
         assert plot.evaluate("({ _context }) => [_context.showSendToCloud, _context.plotlyServerURL]") == [False, ""]
     assert still.locator(".modebar-btn").count() == 0
