@@ -176,6 +176,6 @@ def test_mypy_sees_the_types_of_an_installed_package(
     assert len(notes) == 4, done.stdout + done.stderr
     assert "valleyscope.landscape.storage" in notes[0], "compare returns a Landscape"
     assert all('"def (' in note or '"def [' in note for note in notes), notes
-    errors = [line for line in done.stdout.splitlines() if "error:" in line]
+    errors = [line for line in done.stdout.splitlines() if ": error:" in line]
     assert len(errors) == 1, errors
     assert "no_such_name" in errors[0]

@@ -33,6 +33,9 @@ def add_compact_command(commands: Any) -> None:
     parser.set_defaults(run=make_compact_files)
 
 
+_WIDTH = 110  # of the table: a number that is cut says nothing
+
+
 def make_compact_files(options: argparse.Namespace, console: Console) -> int:
     """Print one table for all checkpoints, and the paths of the files; exit status 1 if a network was refused."""
     from valleyscope.app.settings import Settings
@@ -63,7 +66,7 @@ def make_compact_files(options: argparse.Namespace, console: Console) -> int:
         _add_rows(table, file.name.removesuffix(".safetensors"), found, times)
         written += _write(found, file, options.out or file.parent, formats)
     if table.row_count:
-        console.print(table, highlight=False)
+        Console(file=console.file, width=max(console.width, _WIDTH)).print(table, highlight=False)
     for line in (*notes, *map(str, written)):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     return 1 if refused else 0

@@ -145,10 +145,10 @@ export class MatrixPanel {
     cell.title = missing
       ? `${from} to ${to}: not measured`
       : `${from} to ${to}: ${quantity} ${barrierText(value)}${intervalText(low, high)}, ${WORDS[mark]}`;
-    cell.setAttribute('aria-label', cell.title);
     cell.setAttribute('aria-pressed', String(judged.includes(from) && judged.includes(to)));
     cell.replaceChildren(
-      element('span', {}, missing ? '–' : shortText(value)),
+      element('span.visually-hidden', {}, cell.title),
+      element('span', { 'aria-hidden': 'true' }, missing ? '–' : shortText(value)),
       element('small', { 'aria-hidden': 'true' }, MARKS[mark] ?? ''),
     );
   }

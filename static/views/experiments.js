@@ -177,7 +177,8 @@ export default function mount(root, context) {
     const { items, pages, next } = loaded;
     noticeEnds(items);
     const present = new Set(items.map(({ id }) => id));
-    if (next === null) for (const id of chosen) if (!present.has(id)) chosen.delete(id);
+    // Entries of the gallery are chosen elsewhere, to be compared.
+    if (next === null) for (const id of chosen) if (!present.has(id) && !id.startsWith('gallery-')) chosen.delete(id);
     table.node.querySelector('.skeletons')?.remove();
     table.show({ pages, columns: choice.shown, chosen, trash: Boolean(query.trash), sort: sortOf(query) });
     more.hidden = next === null;

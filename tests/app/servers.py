@@ -127,7 +127,9 @@ def serving(
         str(workers),
     ]
     errors = home.with_name(f"{home.name}.log")
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("VALLEY_")}
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith("VALLEY_") or name == "VALLEY_ONNX"
+    }
     with errors.open("w", encoding="utf-8") as log:
         process = subprocess.Popen(
             [*prefix, *command, *map(str, options)],

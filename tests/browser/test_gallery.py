@@ -92,8 +92,8 @@ def test_gallery_entries_are_compared_with_experiments(server: Server, finished:
     page.get_by_role("link", name="Gallery").click()
     page.get_by_label("Compare One level valley").check()
     page.get_by_role("link", name="Add experiments").click()
-    page.get_by_label("Compare finished", exact=True).check()
-    page.get_by_role("button", name="Compare 2").click()
+    page.get_by_label("Select finished", exact=True).check()
+    page.get_by_role("button", name="Compare", exact=True).click()
     expect(page.get_by_role("heading", name="Compare One level valley · finished")).to_be_visible()
     idle(page, count=2)
     assert finished in page.url

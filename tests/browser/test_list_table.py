@@ -87,6 +87,7 @@ def test_new_rows_appear_without_moving_focus_or_losing_what_is_loaded(crowd: Se
     expect(page.locator("tr.experiment").first).to_contain_text("a newcomer")
     expect(page.get_by_role("link", name="number 56", exact=True)).to_be_focused()
     rest = [f"number {number:02}" for number in reversed(range(COUNT))]
+    expect(page.locator("tr.experiment")).to_have_count(PAGE + 1)
     assert names(page) == ["a newcomer, number 57", *rest[:PAGE]], "rows far from the screen are not kept"
     page.keyboard.press("End")
     expect(page.locator("tr.experiment").last).to_contain_text("number 00")
@@ -156,6 +157,7 @@ def test_many_are_tagged_cancelled_and_deleted_each_with_undo(crowd: Server, ope
 
 def test_the_trash_gives_back_and_deletes_for_good(crowd: Server, open_page: Any, axe: str) -> None:
     page = open_page(crowd, "/?search=number 2")
+    page.wait_for_load_state("networkidle")  # a thumbnail of what is gone would be an error on the console
     for number in (20, 21):
         (item,) = crowd.client.experiments(search=f"number {number}")
         crowd.client.delete(f"/api/experiments/{item['id']}")

@@ -182,7 +182,9 @@ class Deployment:
 
     def _start(self, role: str, options: tuple[str, ...], database: str) -> Process:
         log = self.home.with_name(f"{self.home.name}-{role}-{len(self.logs)}.log")
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("VALLEY_")}
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith("VALLEY_") or name == "VALLEY_ONNX"
+        }
         settings = {"VALLEY_HOME": str(self.home), "VALLEY_DATABASE": database, "VALLEY_LOG_FORMAT": "text"}
         with log.open("wb") as file:
             popen = subprocess.Popen(

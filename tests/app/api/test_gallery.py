@@ -69,7 +69,7 @@ def test_an_entry_is_read_as_an_experiment(bare: Server, path: str) -> None:
         level = answer.json()["level"]
         assert level["value"] == level["end"] + level["tolerance"] < level["peak"]
     if path == "/files":
-        assert {file["name"] for file in answer.json()["items"]} == {"landscape.h5", "surface.csv"}
+        assert {file["name"] for file in answer.json()["items"]} == {"landscape.h5", "surface.csv", "matrix.csv"}
 
 
 def test_its_events_end_at_once(bare: Server) -> None:
