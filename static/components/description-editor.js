@@ -42,6 +42,6 @@ export function descriptionEditor(experiment, { api, onEnd }) {
       form.requestSubmit();
     }
   });
-  requestAnimationFrame(() => { name.focus(); name.select(); });
+  queueMicrotask(() => { name.focus(); name.select(); }); // when it is on the page; later it would take the focus from what is typed
   return form;
 }

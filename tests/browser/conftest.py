@@ -288,6 +288,7 @@ def opened(
     page.set_default_timeout(PATIENCE)
     page.guard = Guard(server.address)  # type: ignore[attr-defined]
     page.guard.watch(page)  # type: ignore[attr-defined]
+    page.bring_to_front()  # a page behind others draws no frames, and sees neither keys nor scrolling
     page.goto(path)
     return page
 
