@@ -47,6 +47,7 @@ def select(page: Page, *wanted: str) -> None:
         page.get_by_role("checkbox", name=f"Select {name}", exact=True).check()
 
 
+@pytest.mark.drill  # needs frames, which a busy headless browser may not draw for a minute
 def test_pages_follow_each_other_without_end_in_the_order_of_the_server(crowd: Server, open_page: Any) -> None:
     page = open_page(crowd, "/?sort=name&search=number", height=500)
     asked: list[str] = []
@@ -76,6 +77,7 @@ def test_the_button_is_the_way_of_the_keyboard_and_leads_to_the_first_new_row(cr
     expect(page.get_by_role("link", name=f"number {PAGE}", exact=True)).to_be_focused()
 
 
+@pytest.mark.drill  # needs frames, which a busy headless browser may not draw for a minute
 def test_new_rows_appear_without_moving_focus_or_losing_what_is_loaded(crowd: Server, open_page: Any) -> None:
     page = open_page(crowd, "/?search=number", height=500)
     page.get_by_role("button", name="Show more").evaluate("button => button.click()")
