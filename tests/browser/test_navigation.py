@@ -113,7 +113,7 @@ def test_a_killed_server_is_noticed_quietly_and_the_list_goes_on_when_it_is_back
     experiment = server.submit(name="survivor", training={"epochs": 2000, "batch_size": 8})
     page = open_page(server)
     page.guard.expect(LOST)
-    row = page.locator(f'li[data-id="{experiment}"]')
+    row = page.locator(f'tr[data-id="{experiment}"]')
     expect(row).to_have_attribute("data-state", "running", timeout=LONG_PATIENCE)
     server.kill()
     expect(page.locator("#notice")).to_contain_text("does not answer")
@@ -128,7 +128,7 @@ def test_an_answer_that_breaks_off_is_asked_for_again_and_what_is_shown_stays(
     server: Server, finished: str, open_page: Any
 ) -> None:
     page = open_page(server, "/?search=finished")
-    expect(page.locator(f'li[data-id="{finished}"]')).to_be_visible()
+    expect(page.locator(f'tr[data-id="{finished}"]')).to_be_visible()
     page.evaluate(
         """() => {
           globalThis.answers = [];
@@ -143,7 +143,7 @@ def test_an_answer_that_breaks_off_is_asked_for_again_and_what_is_shown_stays(
           }
           globalThis.lost = 0;
           new MutationObserver((changes) => { for (const { removedNodes } of changes) lost += removedNodes.length; })
-            .observe(document.querySelector('.experiments'), { childList: true });
+            .observe(document.querySelector('.experiments tbody'), { childList: true });
         }"""
     )
     page.wait_for_function("() => answers.length > 1")
