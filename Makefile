@@ -40,9 +40,8 @@ audit: $(READY)
 
 # A browser for the tests of the page: an installed one, else Debian's, else Playwright's.
 browser: $(READY)
-	@command -v chromium-headless-shell || command -v chromium || command -v chromium-browser || command -v google-chrome \
-	|| { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update -qq \
-		&& { apt-get install -y -qq chromium-headless-shell || apt-get install -y -qq chromium; }; } \
+	@command -v chromium || command -v chromium-browser || command -v google-chrome \
+	|| { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update -qq && apt-get install -y -qq chromium; } \
 	|| $(BIN)/playwright install chromium
 
 # Three processes on two cores, since half of the time tests wait for servers. A file stays in one process: what its tests

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 
-PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next((path for path in map(shutil.which, PROGRAMS) if path), None)
-"""The headless shell first: it has no windows that hide each other, so all pages draw. None: Playwright's own."""
+"""None: Playwright's own."""
 
 # WebGL by software. Not with --disable-gpu: then it is a stand-in that complains of every pixel that is read.
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-quic"]
