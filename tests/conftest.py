@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
@@ -28,6 +30,34 @@ settings.load_profile("unhurried")
 COMPUTING = ("browser", "landscape", "training")
 """Rooms whose tests keep a core busy; those of the others mostly wait for processes that they started."""
 
+SERVICE = (
+    "tests/app/api/",
+    "tests/app/commands/test_client_server.py",
+    "tests/app/commands/test_export.py",
+    "tests/app/commands/test_serve.py",
+    "tests/app/experiments/test_model_info_cache.py",
+    "tests/app/test_compact_networks.py",
+)
+"""Files whose tests share two servers (`tests/app/conftest.py`). One process runs them all: an idle server costs some
+percent of a core, and every other process would start two of its own."""
+
+
+def _share(nodeid: str) -> str:
+    """What one process runs as a whole: a file, or all files that share servers."""
+    file = nodeid.partition("::")[0]
+    return "service" if file.startswith(SERVICE) else file
+
+
+class _Shares(LoadScopeScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        return _share(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    """With `--dist loadfile`, processes take shares; other distributions are xdist's own."""
+    return _Shares(config, log) if config.getvalue("dist") == "loadfile" else None
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where processes share the files, alternate between files that compute and files that wait, `long` ones first.
@@ -36,13 +66,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return
-    files: dict[Path, list[pytest.Item]] = {}
+    shares: dict[str, list[pytest.Item]] = {}
     for item in items:
-        files.setdefault(item.path, []).append(item)
-    long_first = sorted(files.values(), key=lambda tests: tests[0].get_closest_marker("long") is None)
+        shares.setdefault(_share(item.nodeid), []).append(item)
+    long_first = sorted(
+        shares.items(), key=lambda share: share[0] != "service" and share[1][0].get_closest_marker("long") is None
+    )
     places: list[tuple[float, list[pytest.Item]]] = []
     for computing in (True, False):
-        chosen = [tests for tests in long_first if (_room(tests[0].path) in COMPUTING) is computing]
+        chosen = [tests for _, tests in long_first if (_room(tests[0].path) in COMPUTING) is computing]
         places += [((number + 0.5) / len(chosen), tests) for number, tests in enumerate(chosen)]
     items[:] = [item for _, tests in sorted(places, key=lambda entry: entry[0]) for item in tests]
 

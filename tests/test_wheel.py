@@ -155,7 +155,7 @@ def test_a_script_compares_networks_beside_modules_with_the_names_of_our_folders
     assert (files / "report.html").stat().st_size > 100_000
 
 
-@pytest.mark.parametrize("installed", ["wheel", "editable"])
+@pytest.mark.parametrize("installed", ["wheel", pytest.param("editable", marks=pytest.mark.drill)])
 def test_mypy_sees_the_types_of_an_installed_package(
     installed: str, installation: tuple[Path, Path], source: Path, tmp_path: Path
 ) -> None:

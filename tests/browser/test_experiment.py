@@ -320,7 +320,7 @@ def test_plots_follow_the_theme_at_once(page: Page) -> None:
     page.wait_for_function(f"before => ({ink})() !== before", arg=light)
 
 
-@pytest.mark.parametrize("width", [1440, 1024, 390])
+@pytest.mark.parametrize("width", [1440, pytest.param(1024, marks=pytest.mark.drill), 390])
 def test_nothing_overflows(open_page: Any, server: Server, finished: str, width: int) -> None:
     page = open_page(server, f"/experiments/{finished}", width=width)
     idle(page)

@@ -165,7 +165,7 @@ def test_two_ticked_experiments_can_be_compared(
     page.wait_for_url(re.compile(rf"/compare\?ids={finished},{finished_too}"))
 
 
-@pytest.mark.parametrize("width", [1440, 1024, 390])
+@pytest.mark.parametrize("width", [1440, pytest.param(1024, marks=pytest.mark.drill), 390])
 def test_every_control_of_a_row_can_be_hit_at_every_width(
     server: Server, finished: str, open_page: Any, width: int
 ) -> None:

@@ -241,7 +241,7 @@ def test_marks_stand_on_a_surface_with_log_colours(open_page: Any, server: Serve
     assert gap["from"] <= gap["z"] <= gap["to"] + 0.05, "its foot is on the cell of the surface where it is"
 
 
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", [pytest.param(False, marks=pytest.mark.drill), True])
 def test_nobody_is_shut_out_of_the_players(open_page: Any, server: Server, trained: str, axe: str, dark: bool) -> None:
     page = open_page(server, f"/experiments/{trained}?form=3d&t=0.5&along=sgd-altsdp", dark=dark)
     idle(page)

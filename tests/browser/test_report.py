@@ -34,9 +34,10 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=[1440, 390])
+@pytest.fixture
 def page(browser: Browser, report: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": request.param, "height": 900}, offline=True)
+    """The report, 1440 pixels wide unless a test wants another width."""
+    context = browser.new_context(viewport={"width": getattr(request, "param", 1440), "height": 900}, offline=True)
     found = context.new_page()
     guard = Guard(report.as_uri())
     guard.expect(READS_BACK)
@@ -48,6 +49,7 @@ def page(browser: Browser, report: Path, request: pytest.FixtureRequest) -> Iter
     guard.check()
 
 
+@pytest.mark.parametrize("page", [1440, 390], indirect=True)
 def test_every_figure_is_drawn_and_fits_the_page(page: Page) -> None:
     kinds = page.locator(".plot").evaluate_all("plots => plots.map((plot) => plot.data[0].type)")
     assert kinds == ["heatmap", "heatmap", "contour", "contour", "scatter", "bar", "scatter", "surface", "surface"]
@@ -61,6 +63,7 @@ def test_names_are_shown_and_never_read_as_elements(page: Page) -> None:
     assert page.title() != "1"
 
 
+@pytest.mark.parametrize("page", [390], indirect=True)
 def test_figures_follow_the_theme_and_print_in_light(page: Page) -> None:
     ink = "() => document.querySelector('.plot')._fullLayout.font.color"
     light = page.evaluate(ink)
