@@ -128,8 +128,8 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
     pieces = {
         "minima": tuple(
             Work(
-                forward * max(1, trained[name].total_epochs) * (4 * train + test),
-                trained[name].total_epochs * _steps(train, trained[name].batch_size),
+                forward * max(1, trained[name].own_epochs) * (4 * train + test),
+                trained[name].own_epochs * _steps(train, trained[name].batch_size),
             )
             if name in trained
             else measured

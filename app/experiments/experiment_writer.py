@@ -31,10 +31,12 @@ from valleyscope.app.experiments.task_results import (
     SurfaceTile,
     TrainedMinimum,
 )
+from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.pair_matrix import pair_matrix
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import PlaneRecord, line_name
+from valleyscope.training.settings import fork_file
 
 LANDSCAPE = "landscape.h5"
 SPEC = "spec.json"
@@ -93,7 +95,7 @@ class ExperimentWriter:
         match task.kind:
             case Kind.TRAIN:
                 present = task.subject in self.landscape.minima
-                return present and self._has(f"{task.subject}.safetensors")
+                return present and self._has(f"{task.subject}.safetensors") and self._has_states(task.subject)
             case Kind.FIT:
                 return self._has(f"{WORK}/curve-{task.subject}.safetensors")
             case Kind.FRAME:
@@ -145,6 +147,8 @@ class ExperimentWriter:
         due = force or time.monotonic() - self._saved >= self.snapshot_every
         if self._changed and due:
             self.landscape.matrix = pair_matrix(self.landscape).to_record()
+            forks = fork_curves(self.landscape)
+            self.landscape.forks = None if forks is None else forks.to_record()
             self.landscape.save(self.directory / LANDSCAPE)
             self._changed = False
             self._saved = time.monotonic()
@@ -156,6 +160,12 @@ class ExperimentWriter:
         if self.landscape.verdict is not None:
             _write_json(self.directory / VERDICT, self.landscape.verdict)
         write_report(self.directory / LANDSCAPE, self.directory / REPORT)
+
+    def _has_states(self, trunk: str) -> bool:
+        """Whether a minimum has the states from which forks still have to start."""
+        forks = {name: own.fork for name, own in self.spec.minima.items() if name not in self.landscape.minima}
+        needed = {fork.epoch for fork in forks.values() if fork is not None and fork.start == trunk and fork.epoch}
+        return all(self._has(f"{WORK}/{trunk}/{fork_file(epoch)}") for epoch in needed)
 
     def _has(self, name: str) -> bool:
         return name in self.elsewhere or (self.directory / name).is_file()

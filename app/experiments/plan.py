@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from valleyscope.app.experiments.cost import tile_points
+from valleyscope.app.experiments.forks import start_of
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.landscape.claim import planes_in_order
 from valleyscope.landscape.geometry.tiles import Tile, tiles
@@ -125,7 +126,10 @@ def plane_tiles(spec: Spec, plane: str) -> list[Tile]:
 def _tasks(spec: Spec) -> Iterator[Task]:
     curves, planes = spec.all_curves, spec.all_planes
     for minimum in sorted(spec.minima, key=lambda name: len(spec.sources(name))):
-        source = spec.minima[minimum].of
+        own = spec.minima[minimum]
+        source = start_of(spec, minimum)
+        if own.fork is not None and own.fork.epoch == 0:
+            source = None  # the initialisation is known without the trunk
         yield Task(Kind.TRAIN, minimum, needs=() if source is None else (f"train:{source}",), priority=10)
     for name, curve in curves.items():
         yield Task(Kind.FIT, name, needs=(f"train:{curve.start}", f"train:{curve.end}"), priority=20)

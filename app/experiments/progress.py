@@ -55,7 +55,7 @@ def _weights(spec: Spec, tasks: tuple[Task, ...]) -> dict[str, float]:
         match task.kind:
             case Kind.TRAIN:
                 minimum = spec.minimum(task.subject)
-                parts[task.id] = 0.1 if minimum.checkpoint is not None else float(minimum.epochs)
+                parts[task.id] = 0.1 if minimum.checkpoint is not None else float(max(1, minimum.own_epochs))
             case Kind.FIT:
                 parts[task.id] = float(spec.all_curves[task.subject].epochs)
             case Kind.SURFACE:

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from valleyscope.app.experiments.fork_sweep import ForkSweep, label_of, with_forks
+from valleyscope.app.experiments.forks import fork_errors, inherited_from_trunk, start_of, trunk_of
 from valleyscope.app.experiments.method_comparison import star, with_methods
 from valleyscope.app.experiments.spec_errors import InvalidField, raise_errors
 from valleyscope.app.experiments.spec_errors import Path as FieldPath
@@ -178,6 +180,7 @@ class Spec(BaseModel):
     sparsities: tuple[float, ...] | None = Field(None, max_length=8, description="shares of zero groups for `methods`")
     macs: tuple[float, ...] | None = Field(None, max_length=8, description="shares of multiply-adds left, instead")
     seeds: int | None = Field(None, ge=1, le=20, description="repetitions of `methods`, each from another seed")
+    forks: ForkSweep | None = Field(None, description="forks of one minimum at several epochs, beside minima")
     curves: dict[Name, Curve] | None = Field(
         None, max_length=32, description="curves by name; by default from the first minimum"
     )
@@ -201,7 +204,7 @@ class Spec(BaseModel):
     @classmethod
     def _check_minima(cls, values: Any) -> Any:
         if isinstance(values, dict):
-            values = with_methods(values)
+            values = with_forks(with_methods(values))
         if isinstance(values, dict) and values.get("minima") is None:
             message = "minima is missing: name at least one, as {'sgd': {'optimizer': 'sgd'}}"
             raise_errors([InvalidField(("minima",), None, message)])
@@ -213,6 +216,7 @@ class Spec(BaseModel):
             [
                 *self._split_errors(),
                 *self._method_errors(),
+                *fork_errors(self),
                 *self._curve_errors(),
                 *self._plane_errors(),
                 *self._verdict_errors(),
@@ -221,7 +225,7 @@ class Spec(BaseModel):
         return self
 
     def _method_errors(self) -> Iterator[InvalidField]:
-        if self.methods is None and len(self.minima) > _MOST_MINIMA:
+        if self.methods is None and self.forks is None and len(self.minima) > _MOST_MINIMA:
             message = f"{len(self.minima)} minima have too many lines between them: give {_MOST_MINIMA} at most"
             yield InvalidField(("minima",), len(self.minima), message)
         if self.training.of is not None:
@@ -255,12 +259,12 @@ class Spec(BaseModel):
             yield InvalidField(("minima", name, field), getattr(merged, field), message)
 
     def sources(self, name: str) -> list[str]:
-        """The minima whose weights a minimum starts from, one through the other."""
+        """The minima whose weights or runs a minimum starts from, one through the other."""
         found: list[str] = []
-        source = self.minima[name].of
+        source = start_of(self, name)
         while source in self.minima and source not in found:
             found.append(source)
-            source = self.minima[source].of
+            source = start_of(self, source)
         return found
 
     def _split_errors(self) -> Iterator[InvalidField]:
@@ -337,6 +341,8 @@ class Spec(BaseModel):
         if own.checkpoint is not None:
             return own
         inherited = self.training.model_dump(exclude_unset=True)
+        if (trunk := trunk_of(self, name)) is not None:
+            inherited = inherited_from_trunk(self, name, trunk)
         if own.model_fields_set & {"optimizer", "method"}:  # another method than that of `training`
             inherited = {field: value for field, value in inherited.items() if field not in ("optimizer", "method")}
         merged = {"seed": self.seed} | inherited | own.model_dump(exclude_unset=True)
@@ -357,7 +363,7 @@ class Spec(BaseModel):
         """The curves given, or one that joins the judged pair and one from its first minimum to the control."""
         if self.curves is not None:
             return self.curves
-        if self.between is None:
+        if self.between is None or self.forks is not None:
             return {}
         start, end = self.between
         ends = {"valley": end, "contrast": self.control}
@@ -376,6 +382,10 @@ class Spec(BaseModel):
             return {"around": Plane(around=next(iter(self.minima)))}
         start, end = self.between
         planes = {}
+        if self.forks is not None and len(self.forks.epochs) > 1:
+            first = f"{label_of(self.forks.each[-1])}_e{self.forks.epochs[0]}"
+            if first in self.minima and {start, end} == set(self.forks.judged):
+                planes["forks"] = Plane(through=(start, end, first), complete="random")
         joining = [name for name, curve in self.all_curves.items() if {curve.start, curve.end} == {start, end}]
         if joining:
             planes["valley"] = Plane(through=(start, end, self.bends(joining[0])[0]), complete="random")
@@ -398,6 +408,10 @@ class Spec(BaseModel):
     @property
     def lines(self) -> list[tuple[str, str]]:
         """Every pair of minima, in the order of the spec; of a comparison of methods, SGD and each other network."""
+        if self.forks is not None:
+            judged = combinations([*(self.between or ()), *filter(None, (self.control,))], 2)
+            known = self.forks.lines(list(self.minima))
+            return [*known, *(pair for pair in judged if not {pair, pair[::-1]} & set(known))]
         if self.methods is None:
             return list(combinations(self.minima, 2))
         start, end = self.between or (None, None)
@@ -409,6 +423,8 @@ class Spec(BaseModel):
         """The two minima that the verdict compares."""
         if self.verdict.between is not None or len(self.minima) < 2:
             return self.verdict.between
+        if self.forks is not None and {*self.forks.judged} <= self.minima.keys():
+            return self.forks.judged
         others = [name for name in self.minima if name != self.verdict.control]
         start, end = (others if len(others) > 1 else list(self.minima))[:2]
         return start, end
@@ -417,6 +433,8 @@ class Spec(BaseModel):
     def control(self) -> str | None:
         """The unrelated minimum beside them."""
         rest = [name for name in self.minima if name not in (self.between or ())]
+        if self.forks is not None:  # a fork is no unrelated minimum
+            rest = [name for name in rest if name not in self.forks.made]
         if self.methods is not None and "control" in rest:
             return self.verdict.control or "control"
         return self.verdict.control or (rest[0] if rest else None)
@@ -442,7 +460,7 @@ def _settings(minimum: Minimum) -> dict[str, Any]:
     """What makes a minimum: its checkpoint, or the settings of its training."""
     if minimum.checkpoint is not None:
         return {"checkpoint": minimum.checkpoint}
-    return minimum.model_dump(mode="json", exclude={"checkpoint"})
+    return minimum.model_dump(mode="json", by_alias=True, exclude={"checkpoint"})
 
 
 def read_spec(path: str | Path) -> Spec:

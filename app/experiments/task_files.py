@@ -7,6 +7,7 @@ from typing import Final
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPEC, VERDICT, WORK, compact_files
 from valleyscope.app.experiments.plan import Kind, Task
 from valleyscope.app.experiments.spec import Spec
+from valleyscope.training.settings import fork_file
 
 _ORCHESTRATOR_FILES: Final = frozenset({LANDSCAPE, REPORT, SPEC, VERDICT})
 
@@ -22,8 +23,10 @@ def is_input(spec: Spec, task: Task, name: str) -> bool:
         return True
     match task.kind:
         case Kind.TRAIN:
-            source = spec.minima[task.subject].of
-            return source is not None and name == f"{source}.safetensors"
+            own = spec.minima[task.subject]
+            if own.fork is not None:
+                return name == f"{WORK}/{own.fork.start}/{fork_file(own.fork.epoch)}"
+            return own.of is not None and name == f"{own.of}.safetensors"
         case Kind.FIT:
             curve = spec.all_curves[task.subject]
             return name in (f"{curve.start}.safetensors", f"{curve.end}.safetensors")

@@ -12,6 +12,7 @@ import numpy as np
 from safetensors.torch import save
 from torch import Generator, Tensor
 
+from valleyscope.app.experiments.forks import kept_epochs
 from valleyscope.app.experiments.plan import Kind, Task, plane_tiles
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.experiments.task_results import (
@@ -45,6 +46,7 @@ from valleyscope.training.checkpoints import Checkpoint, check_state, load_check
 from valleyscope.training.epochs import Epoch, measure
 from valleyscope.training.loop import Progress
 from valleyscope.training.parameter_groups import partition
+from valleyscope.training.settings import fork_file
 
 Report = Callable[[float, dict[str, Any]], None]
 CancelCheck = Callable[[], bool]
@@ -108,15 +110,16 @@ def _run(context: TaskContext, task: Task, report: Report, cancelled: CancelChec
 def _train(context: TaskContext, name: str, report: Report, cancelled: CancelCheck) -> TrainedMinimum:
     settings = context.spec.minimum(name)
     path = context.minimum_file(name)
+    kept = [context.work / name / fork_file(epoch) for epoch in kept_epochs(context.spec, name)]
     described = {
         "name": name,
         "dataset": context.spec.dataset,
         "fingerprint": context.data.fingerprint,
         "model": context.spec.model.model_dump(),
-        "training": settings.model_dump(mode="json", exclude={"checkpoint"}),
+        "training": settings.model_dump(mode="json", by_alias=True, exclude={"checkpoint"}),
         "device": device_name(),
     }
-    if not path.is_file():
+    if not path.is_file() or not all(file.is_file() for file in kept):
         if settings.checkpoint is not None:
             _adopt(context, name, described)
         else:
@@ -134,7 +137,14 @@ def _train(context: TaskContext, name: str, report: Report, cancelled: CancelChe
                 report(progress.share, details)
 
             trained = train(
-                model, context.data, settings, directory=context.work / name, progress=watch, cancelled=cancelled
+                model,
+                context.data,
+                settings,
+                directory=context.work / name,
+                progress=watch,
+                cancelled=cancelled,
+                keep=kept_epochs(context.spec, name),
+                trunk=None if settings.fork is None else context.work / settings.fork.start,
             )
             metrics: dict[str, Any] = {"epochs": [epoch.to_json() for epoch in trained.epochs]}
             if trained.pruning:

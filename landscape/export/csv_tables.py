@@ -14,9 +14,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.method_table import COLUMNS, method_table
 from valleyscope.landscape.analysis.pair_matrix import QUANTITIES, pair_matrix
 from valleyscope.landscape.storage.atomic_write import write_atomically
+from valleyscope.landscape.storage.fork_record import COLUMNS as COLUMNS_OF_FORKS
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Grid, PathValues
 
@@ -35,6 +37,7 @@ def write_spreadsheets(landscape: Landscape, directory: Path) -> list[Path]:
         "training.csv": _training(landscape),
         "layers.csv": _layers(landscape),
         "methods.csv": _methods(landscape),
+        "forks.csv": _forks(landscape),
     }
     written = []
     for name, rows in tables.items():
@@ -143,6 +146,16 @@ def _methods(landscape: Landscape) -> Iterator[Row]:
             for part in statistics
         ]
         yield [row.name, row.method, row.wish, row.collapsed, *cells]
+
+
+def _forks(landscape: Landscape) -> Iterator[Row]:
+    yield ["name", "trunk", "kind", "split", *COLUMNS_OF_FORKS]
+    found = fork_curves(landscape)
+    record = None if found is None else found.to_record()
+    for index, name in enumerate([] if record is None else record.texts["name"]):
+        assert record is not None
+        about = [name, record.texts["trunk"][index], record.texts["kind"][index], record.split]
+        yield [*about, *(float(record.columns[column][index]) for column in COLUMNS_OF_FORKS)]
 
 
 def _columns(records: Iterable[Mapping[str, Grid] | Mapping[str, PathValues]]) -> list[str]:

@@ -5,6 +5,7 @@ figure sends arrays as binary and has neither NaN nor infinity outside of them.
 """
 
 from valleyscope.landscape.figures.contour import contour
+from valleyscope.landscape.figures.forks import forks
 from valleyscope.landscape.figures.paper import paper_figure, profile_paths
 from valleyscope.landscape.figures.pareto import pareto
 from valleyscope.landscape.figures.profile import profile
@@ -17,6 +18,7 @@ __all__ = [
     "CONFIG",
     "QUANTITIES",
     "contour",
+    "forks",
     "paper_figure",
     "pareto",
     "profile",

@@ -4,6 +4,7 @@ import { claimOf } from 'landscape/claim.js';
 import { Plane } from 'landscape/plane.js';
 import { each, minimumOf, pathOf } from 'landscape/records.js';
 import { contourFigure } from 'plots/contour.js';
+import { forksFigure } from 'plots/forks.js';
 import { paretoFigure } from 'plots/pareto.js';
 import { profileEntries, profilePairFigure } from 'plots/profile.js';
 import { sparsityFigure } from 'plots/sparsity.js';
@@ -40,6 +41,7 @@ const FIGURES = {
     return { ...profilePairFigure(entries, { ...view, splits: ['train', errorSplit] }), height: view.narrow ? 560 : 460 };
   },
   sparsity: (_, view) => sparsityFigure(minima, { ...view, colours }),
+  forks: (_, { mode }) => forksFigure(data.forks, { mode }),
   pareto: (_, { mode }) => paretoFigure(data.methods, { mode }),
   training({ quantities }, view) {
     return trainingFigure(runs, { ...view, quantities: quantities.split(' '), log: true });

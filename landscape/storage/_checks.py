@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from valleyscope.landscape.storage.fork_record import check_forks
 from valleyscope.landscape.storage.matrix_record import check_matrix
 from valleyscope.landscape.storage.records import (
     PATH_KINDS,
@@ -52,6 +53,8 @@ def check_landscape(landscape: Landscape) -> None:
             _check_path(f"{group}/{key}", path)
     if landscape.matrix is not None:
         check_matrix(landscape.matrix)
+    if landscape.forks is not None:
+        check_forks(landscape.forks)
 
 
 def check_line_names(landscape: Landscape) -> None:

@@ -16,6 +16,9 @@ was killed. Layout of format version 1:
     matrix                 names (n), barrier, rise and their bounds (barrier_low, ...) of shape (n, n), of the straight
                            lines; only for other programs: it follows from lines and verdict (see ``matrix_record``)
 
+    forks                  name, trunk, kind and epoch of each fork (n), with barrier and rise of its line to the trunk;
+                           only for other programs, too (see ``fork_record``)
+
 JSON of more than 60,000 bytes, which no attribute holds, is a dataset of the same name.
 
 After the HDF5 data comes a checksum of all bytes (see ``file_checksum``).
@@ -38,6 +41,7 @@ from valleyscope.landscape.storage._checks import check_landscape, check_line_na
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.digests import altered, digests
 from valleyscope.landscape.storage.file_checksum import checksum_trailer
+from valleyscope.landscape.storage.fork_record import ForkRecord, read_forks, write_forks
 from valleyscope.landscape.storage.matrix_record import MatrixRecord, read_matrix, write_matrix
 from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, PlaneRecord
 
@@ -76,6 +80,7 @@ class Landscape:
     lines: dict[str, PathRecord] = field(default_factory=dict)
     verdict: dict[str, Any] | None = None
     matrix: MatrixRecord | None = None
+    forks: ForkRecord | None = None
     created: str = field(default_factory=_now)
     updated: str = ""
 
@@ -165,6 +170,8 @@ def _image(landscape: Landscape) -> bytes:
             _hdf5_records.write_verdict(file, landscape.verdict)
         if landscape.matrix is not None:
             write_matrix(file, landscape.matrix)
+        if landscape.forks is not None:
+            write_forks(file, landscape.forks)
         file.flush()
         image: bytes = file.id.get_file_image()
         return image
@@ -218,6 +225,7 @@ def _read(file: h5py.File) -> Landscape:
         lines={name: _hdf5_records.read_path(paths["lines"], name) for name in _hdf5.names(paths["lines"])},
         verdict=_hdf5_records.read_verdict(file),
         matrix=read_matrix(file),
+        forks=read_forks(file),
         created=_hdf5.text_attribute(file, "created"),
         updated=_hdf5.text_attribute(file, "updated"),
     )

@@ -11,6 +11,7 @@ import { Cursor } from '../landscape/path-cursor.js';
 import { LiveExperiment } from '../landscape/live-experiment.js';
 import { SHOWN, pairOf, readView } from '../landscape/view-state.js';
 import { Downloads } from '../panels/downloads.js';
+import { ForksPanel } from '../panels/forks.js';
 import { MethodsPanel } from '../panels/methods.js';
 import { CompactPanel } from '../panels/compact.js';
 import { ExperimentHeading } from '../panels/experiment-heading.js';
@@ -54,6 +55,7 @@ class ExperimentView {
     this.surfaces = new SurfacesPanel([{ live, ...shared }], shared);
     this.profiles = new ProfilesPanel(live, shared);
     this.methods = new MethodsPanel(live, shared);
+    this.forks = new ForksPanel(live, shared);
     this.matrix = new MatrixPanel(live, shared);
     this.minima = new MinimaPanel(live, shared);
     this.compact = new CompactPanel(live, shared);
@@ -81,6 +83,7 @@ class ExperimentView {
       this.verdict.node,
       this.surfaces.node,
       this.profiles.node,
+      this.forks.node,
       this.methods.node,
       this.matrix.node,
       this.minima.node,
@@ -114,6 +117,7 @@ class ExperimentView {
     this.fits.update(this.view);
     this.sparsity.draw();
     this.methods.draw();
+    this.forks.draw();
   }
 
   /** Redraw the parts that changed. */
@@ -129,7 +133,7 @@ class ExperimentView {
       this.training.draw();
       this.sparsity.draw();
     }
-    if (parts.has('paths') || parts.has('minima') || turned) toastErrors(() => this.methods.load());
+    if (parts.has('paths') || parts.has('minima') || turned) toastErrors(() => Promise.all([this.methods.load(), this.forks.load()]));
     if (parts.has('fits') || parts.has('paths') || turned) this.fits.draw();
     this.#putStageFirst();
     if (parts.has('experiment')) this.provenance.draw();
@@ -169,7 +173,7 @@ class ExperimentView {
     this.context.theme.removeEventListener('change', this.ontheme);
     this.live.close();
     this.downloads.close();
-    for (const panel of [this.surfaces, this.profiles, this.training, this.fits, this.sparsity, this.methods]) panel.close();
+    for (const panel of [this.surfaces, this.profiles, this.training, this.fits, this.sparsity, this.methods, this.forks]) panel.close();
   }
 
   #drawHead() {

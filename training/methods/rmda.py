@@ -150,6 +150,9 @@ class RMDAMethod(GroupLassoMethod):
             sparsity=settings.sparsity,
         )
 
+    def start_after(self, steps: int) -> None:
+        """t counts the averaged gradients, of which a fork has none yet."""
+
     def _few_enough_operations(self) -> bool:
         optimizer = self._optimizer
         assert isinstance(optimizer, RMDA)

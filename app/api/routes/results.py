@@ -11,11 +11,13 @@ from starlette.responses import Response
 
 from valleyscope.app.api.cached_responses import cached_response, not_available
 from valleyscope.app.api.dependencies import ExperimentId, State
+from valleyscope.app.api.fork_schemas import Forks
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
 from valleyscope.app.api.problems import Problem, invalid_parameter
 from valleyscope.app.api.schemas import Matrix, Methods, Minima, Profile, Surface, Verdict
 from valleyscope.app.api.serializers import planes_of
 from valleyscope.app.storage.experiment_table import ExperimentRow
+from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.method_table import method_table, remarks
 from valleyscope.landscape.analysis.pair_matrix import pair_matrix
 from valleyscope.landscape.analysis.pair_verdict import MissingLine, UnknownPair, pair_verdict
@@ -127,6 +129,20 @@ def methods(id: ExperimentId, request: Request, app_state: State) -> Response:
         return encoded({"experiment": id, **found})
 
     return cached_response(request, app_state, row, ("methods",), make)
+
+
+@router.get("/experiments/{id}/forks", response_model=Forks, responses={**NOT_MODIFIED, **problems(404)})
+def forks(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """Read barrier and rise between a run and its forks, over the epoch of the fork, for every seed."""
+    row = app_state.service.get(id)
+
+    def make(landscape: Landscape) -> bytes:
+        found = fork_curves(landscape)
+        if found is None:
+            raise not_available("there are no forks", row)
+        return encoded(to_json({"experiment": id, **found.to_json()}))
+
+    return cached_response(request, app_state, row, ("forks",), make)
 
 
 @router.get("/experiments/{id}/matrix", response_model=Matrix, responses={**NOT_MODIFIED, **problems(404)})
