@@ -75,7 +75,7 @@ def load_fork_point(directory: str | Path, epoch: int) -> ForkPoint:
         )
     try:
         values: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
-    except (RuntimeError, EOFError, OSError, pickle.UnpicklingError) as error:
+    except (RuntimeError, EOFError, OSError, LookupError, ValueError, pickle.UnpicklingError) as error:
         raise NoForkPoint(f"{path} cannot be read ({error}): train the trunk again") from error
     state = values["state"]
     epochs = tuple(Epoch.from_json(record) for record in state["epochs"])

@@ -137,15 +137,8 @@ class Training(BaseModel):
 
     @model_validator(mode="after")
     def _check_fork(self) -> Training:
-        if self.fork is None:
-            return self
-        if self.of is not None:
+        if self.fork is not None and self.of is not None:
             raise ValueError(f"of={self.of!r} and fork={self.fork.start!r} both say where to start: remove one of them")
-        if self.fork.epoch >= self.epochs:
-            raise ValueError(
-                f"fork.epoch={self.fork.epoch} leaves nothing to train with epochs={self.epochs}: "
-                "fork earlier, or give more epochs"
-            )
         return self
 
     @model_validator(mode="after")
@@ -252,6 +245,14 @@ class Training(BaseModel):
 
     def _threshold(self, steps: int) -> _ThresholdOptions:
         return {"mode": self.mode, "momentum": self.momentum, "before": self.first_epoch * steps}
+
+
+def nothing_left(settings: Training) -> str:
+    """The message for a fork at or after the last epoch."""
+    return (
+        f"fork.epoch={settings.first_epoch} leaves nothing to train with epochs={settings.epochs}: "
+        "fork earlier, or give more epochs"
+    )
 
 
 def fork_file(epoch: int) -> str:

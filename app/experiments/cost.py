@@ -124,6 +124,8 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
     trained = {name: spec.minimum(name) for name in spec.minima if spec.minima[name].checkpoint is None}
     point = forward * (_evaluated_samples(spec) + _statistics_samples(spec, model_info))
     paths = len(spec.all_curves) + len(spec.lines)
+    # Each network of a set once for its loss and once for the mean prediction, and the mean of the weights.
+    sets = sum(2 * len(members) + 1 for members in (spec.ensembles or {}).values())
     measured = Work(forward * (train + test))
     pieces = {
         "minima": tuple(
@@ -143,7 +145,7 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
             for curve in spec.all_curves.values()
         ),
         "surfaces": (Work(point * sum(plane.resolution**2 for plane in spec.all_planes.values())),),
-        "profiles": (Work(point * (spec.points * paths + _SHARPNESS_POINTS * len(spec.minima))),),
+        "profiles": (Work(point * (spec.points * paths + _SHARPNESS_POINTS * len(spec.minima) + sets)),),
     }
     minima = {
         name: threshold_reach(minimum, _steps(train, minimum.batch_size), model_info)

@@ -26,6 +26,7 @@ from valleyscope.app.experiments.task_results import (
     CompactedMinimum,
     FramedPlane,
     Judged,
+    MeasuredEnsemble,
     MeasuredPath,
     Result,
     SurfaceTile,
@@ -113,6 +114,8 @@ class ExperimentWriter:
             case Kind.COMPACT:
                 minimum = self.landscape.minima.get(task.subject)
                 return minimum is not None and minimum.compact is not None
+            case Kind.ENSEMBLE:
+                return task.subject in self.landscape.ensembles
             case Kind.VERDICT:
                 verdict = self.landscape.verdict
                 if verdict is None or (self.spec.control is not None and verdict["control"] is None):
@@ -136,6 +139,8 @@ class ExperimentWriter:
             case MeasuredPath(record):
                 paths = self.landscape.curves if task.kind is Kind.CURVE else self.landscape.lines
                 paths[record.name] = record
+            case MeasuredEnsemble(record):
+                self.landscape.ensembles[record.name] = record
             case Judged(verdict):
                 self.landscape.verdict = verdict
         self._order()
@@ -189,6 +194,7 @@ class ExperimentWriter:
         landscape, spec = self.landscape, self.spec
         landscape.minima = _in_order(landscape.minima, spec.minima)
         landscape.planes = _in_order(landscape.planes, spec.all_planes)
+        landscape.ensembles = _in_order(landscape.ensembles, spec.ensembles or ())
         landscape.curves = _in_order(landscape.curves, spec.all_curves)
         landscape.lines = _in_order(landscape.lines, [line_name(*pair) for pair in spec.lines])
 

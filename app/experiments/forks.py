@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from valleyscope.app.experiments.spec_errors import InvalidField
 from valleyscope.app.experiments.spec_errors import Path as FieldPath
+from valleyscope.training.settings import nothing_left
 
 if TYPE_CHECKING:
     from valleyscope.app.experiments.spec import Spec
@@ -72,14 +73,15 @@ def _errors_of(spec: Spec, name: str) -> Iterator[InvalidField]:
     if "init_seed" in own.model_fields_set:
         message = f"a fork has the initialisation of its trunk {trunk!r}: remove init_seed"
         yield InvalidField(("minima", name, "init_seed"), own.init_seed, message)
-    yield from _epoch_errors(spec, trunk, epoch, _epoch_path(spec, name, epoch))
+    yield from _epoch_errors(spec, name, trunk, _epoch_path(spec, name, epoch))
 
 
-def _epoch_errors(spec: Spec, trunk: str, epoch: int, path: FieldPath) -> Iterator[InvalidField]:
+def _epoch_errors(spec: Spec, name: str, trunk: str, path: FieldPath) -> Iterator[InvalidField]:
     try:
-        run = spec.minimum(trunk)
-    except ValueError:  # named with the trunk itself
+        own, run = spec.minimum(name), spec.minimum(trunk)
+    except ValueError:  # named with the minimum itself
         return
+    epoch = own.first_epoch
     if epoch > run.main_epochs:
         trained = f"is trained for {run.main_epochs} epochs" if run.main_epochs else "is not trained, only cut"
         yield InvalidField(path, epoch, f"epoch {epoch} is beyond {trunk!r}, which {trained}: fork earlier")
@@ -88,6 +90,8 @@ def _epoch_errors(spec: Spec, trunk: str, epoch: int, path: FieldPath) -> Iterat
         yield InvalidField(path, epoch, message)
     elif epoch == 0 and run.of is not None:
         yield InvalidField(path, epoch, f"{trunk!r} starts from the weights of {run.of!r}: use `of: {run.of}` instead")
+    elif epoch >= own.epochs:
+        yield InvalidField(path, epoch, nothing_left(own))
 
 
 def _epoch_path(spec: Spec, name: str, epoch: int) -> FieldPath:

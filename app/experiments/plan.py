@@ -1,7 +1,7 @@
 """The plan of an experiment, written once: a spec becomes tasks with dependencies, and every runner executes these.
 
 train each minimum | make pruned ones compact | fit each curve | frame each plane | tiles of its surface, coarse first
-profile of each curve and line | sharpness of each minimum | verdict
+profile of each curve and line | sharpness of each minimum | sets of minima as one | verdict
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class Kind(StrEnum):
     LINE = "line"
     SHARPNESS = "sharpness"
     COMPACT = "compact"
+    ENSEMBLE = "ensemble"
     VERDICT = "verdict"
 
 
@@ -41,6 +42,7 @@ STAGES = {
     Kind.LINE: "profiles",
     Kind.SHARPNESS: "profiles",
     Kind.COMPACT: "profiles",
+    Kind.ENSEMBLE: "profiles",
     Kind.VERDICT: "verdict",
 }
 
@@ -155,6 +157,9 @@ def _tasks(spec: Spec) -> Iterator[Task]:
     for name in spec.minima:
         if _may_have_zero_groups(spec, name):
             yield Task(Kind.COMPACT, name, needs=(f"train:{name}",), priority=52)
+    for name, members in (spec.ensembles or {}).items():
+        needs = (*(f"train:{member}" for member in members), *frozen)
+        yield Task(Kind.ENSEMBLE, name, needs=needs, priority=52)
     if spec.between is not None:
         pair = next(pair for pair in spec.lines if set(pair) == set(spec.between))
         others = tuple(task.id for task in profiles)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from valleyscope.app.experiments.families import Pairs, family_errors, wanted_lines
 from valleyscope.app.experiments.fork_sweep import ForkSweep, label_of, with_forks
 from valleyscope.app.experiments.forks import fork_errors, inherited_from_trunk, start_of, trunk_of
 from valleyscope.app.experiments.method_comparison import star, with_methods
@@ -24,7 +25,6 @@ from valleyscope.training.settings import LARGEST_SEED, STRENGTHS, Training
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
 _MIN_SNAPSHOTS = 3
-_MOST_MINIMA = 24
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
 
 
@@ -172,7 +172,9 @@ class Spec(BaseModel):
     seed: Seed = Field(0, description="seed of everything without a seed")
     training: Training = Field(Training(), description="settings of all minima, unless a minimum overrides them")
     minima: dict[Name, Minimum] = Field(
-        min_length=1, max_length=256, description="the trained networks, by name; every pair gets its line"
+        min_length=1,
+        max_length=256,
+        description="the trained networks, by name; every pair gets its line, unless pairs chooses",
     )
     methods: tuple[str | dict[str, Any], ...] | None = Field(
         None, max_length=32, description="pruning methods to compare, instead of minima; or objects with their options"
@@ -180,6 +182,12 @@ class Spec(BaseModel):
     sparsities: tuple[float, ...] | None = Field(None, max_length=8, description="shares of zero groups for `methods`")
     macs: tuple[float, ...] | None = Field(None, max_length=8, description="shares of multiply-adds left, instead")
     seeds: int | None = Field(None, ge=1, le=20, description="repetitions of `methods`, each from another seed")
+    pairs: Pairs | None = Field(
+        None, description="pairs of minima that get a line: all (the default), star from the first one, or a list"
+    )
+    ensembles: dict[Name, tuple[Name, ...]] | None = Field(
+        None, max_length=32, description="sets of minima, evaluated as the mean of weights and the mean of predictions"
+    )
     forks: ForkSweep | None = Field(None, description="forks of one minimum at several epochs, beside minima")
     curves: dict[Name, Curve] | None = Field(
         None, max_length=32, description="curves by name; by default from the first minimum"
@@ -217,6 +225,7 @@ class Spec(BaseModel):
                 *self._split_errors(),
                 *self._method_errors(),
                 *fork_errors(self),
+                *family_errors(self),
                 *self._curve_errors(),
                 *self._plane_errors(),
                 *self._verdict_errors(),
@@ -225,9 +234,6 @@ class Spec(BaseModel):
         return self
 
     def _method_errors(self) -> Iterator[InvalidField]:
-        if self.methods is None and self.forks is None and len(self.minima) > _MOST_MINIMA:
-            message = f"{len(self.minima)} minima have too many lines between them: give {_MOST_MINIMA} at most"
-            yield InvalidField(("minima",), len(self.minima), message)
         if self.training.of is not None:
             yield InvalidField(("training", "of"), self.training.of, "training cannot have it: give `of` in a minimum")
         for name, own in self.minima.items():
@@ -413,7 +419,7 @@ class Spec(BaseModel):
             known = self.forks.lines(list(self.minima))
             return [*known, *(pair for pair in judged if not {pair, pair[::-1]} & set(known))]
         if self.methods is None:
-            return list(combinations(self.minima, 2))
+            return wanted_lines(self)
         start, end = self.between or (None, None)
         judged = [(start, other) for other in (end, self.control) if start in self.minima and other in self.minima]
         return list(dict.fromkeys([*star(list(self.minima)), *judged]))

@@ -37,7 +37,7 @@ def is_input(spec: Spec, task: Task, name: str) -> bool:
             trajectory = spec.all_planes[task.subject].trajectory
             is_snapshot = trajectory is not None and name.startswith(f"{WORK}/{trajectory}/snapshot-")
             return is_snapshot or _is_point(spec, name)
-        case Kind.CURVE | Kind.LINE | Kind.SHARPNESS:
+        case Kind.CURVE | Kind.LINE | Kind.SHARPNESS | Kind.ENSEMBLE:
             return _is_point(spec, name)
         case Kind.COMPACT:
             return name == f"{task.subject}.safetensors"
@@ -59,7 +59,7 @@ def is_output(task: Task, name: str) -> bool:
             return name == f"{WORK}/sharpness-{subject}.json"
         case Kind.COMPACT:
             return name in (*compact_files(subject), f"{WORK}/compact-{subject}.json")
-        case Kind.FRAME | Kind.SURFACE | Kind.VERDICT:
+        case Kind.FRAME | Kind.SURFACE | Kind.ENSEMBLE | Kind.VERDICT:
             return False
 
 

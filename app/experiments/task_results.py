@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from valleyscope.landscape.storage.ensemble_record import EnsembleRecord
 from valleyscope.landscape.storage.records import Floats, MinimumRecord, PathRecord, PlaneRecord
 
 
@@ -48,6 +49,11 @@ class CompactedMinimum:
 
 
 @dataclass(frozen=True)
+class MeasuredEnsemble:
+    record: EnsembleRecord
+
+
+@dataclass(frozen=True)
 class Judged:
     verdict: dict[str, Any]
 
@@ -60,5 +66,6 @@ Result = (
     | MeasuredPath
     | MeasuredSharpness
     | CompactedMinimum
+    | MeasuredEnsemble
     | Judged
 )

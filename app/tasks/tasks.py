@@ -27,6 +27,7 @@ from valleyscope.app.experiments.task_results import (
 )
 from valleyscope.app.tasks.compact_task import make_compact
 from valleyscope.app.tasks.context import TaskContext
+from valleyscope.app.tasks.ensemble_task import measure_ensemble
 from valleyscope.app.tasks.fit_watch import FitWatch, read_fit
 from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.tasks.torch_device import MemoryFull, device_name, is_memory_full, set_precision, torch_device
@@ -103,6 +104,8 @@ def _run(context: TaskContext, task: Task, report: Report, cancelled: CancelChec
             return _sharpness(context, task.subject, cancelled)
         case Kind.COMPACT:
             return make_compact(context, task.subject)
+        case Kind.ENSEMBLE:
+            return measure_ensemble(context, task.subject, cancelled)
         case Kind.VERDICT:
             return _judge(context)
 

@@ -18,6 +18,7 @@ from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.method_table import COLUMNS, method_table
 from valleyscope.landscape.analysis.pair_matrix import QUANTITIES, pair_matrix
 from valleyscope.landscape.storage.atomic_write import write_atomically
+from valleyscope.landscape.storage.ensemble_record import TOGETHER
 from valleyscope.landscape.storage.fork_record import COLUMNS as COLUMNS_OF_FORKS
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Grid, PathValues
@@ -38,6 +39,7 @@ def write_spreadsheets(landscape: Landscape, directory: Path) -> list[Path]:
         "layers.csv": _layers(landscape),
         "methods.csv": _methods(landscape),
         "forks.csv": _forks(landscape),
+        "ensembles.csv": _ensembles(landscape),
     }
     written = []
     for name, rows in tables.items():
@@ -156,6 +158,17 @@ def _forks(landscape: Landscape) -> Iterator[Row]:
         assert record is not None
         about = [name, record.texts["trunk"][index], record.texts["kind"][index], record.split]
         yield [*about, *(float(record.columns[column][index]) for column in COLUMNS_OF_FORKS)]
+
+
+def _ensembles(landscape: Landscape) -> Iterator[Row]:
+    """The members of each set, then the network of their mean weights and their mean prediction."""
+    columns = _columns(record.splits for record in landscape.ensembles.values())
+    yield ["set", "network", *columns]
+    for record in landscape.ensembles.values():
+        rows = [*record.members, *TOGETHER]
+        series = _series(record.splits, columns, len(rows))
+        for index, name in enumerate(rows):
+            yield [record.name, name, *(cells[index] for cells in series)]
 
 
 def _columns(records: Iterable[Mapping[str, Grid] | Mapping[str, PathValues]]) -> list[str]:

@@ -25,6 +25,7 @@ from valleyscope.landscape.plot_style import STATIC, STYLE
 from valleyscope.landscape.report import tables
 from valleyscope.landscape.report.compact_table import compact_table
 from valleyscope.landscape.report.embedding import figure_data, import_map
+from valleyscope.landscape.report.ensembles_section import ensembles_section
 from valleyscope.landscape.report.forks_section import forks_section
 from valleyscope.landscape.report.html_text import moment, text
 from valleyscope.landscape.report.matrix_section import matrix_section
@@ -57,6 +58,7 @@ def report_html(landscape: Landscape) -> str:
             matrix_section(landscape, colours),
             _methods_section(landscape),
             forks_section(landscape, _figure),
+            ensembles_section(landscape),
             _minima_section(landscape, colours),
             _training_section(landscape, colours),
             _surfaces_section(planes),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from valleyscope.landscape.storage.ensemble_record import check_ensembles
 from valleyscope.landscape.storage.fork_record import check_forks
 from valleyscope.landscape.storage.matrix_record import check_matrix
 from valleyscope.landscape.storage.records import (
@@ -53,6 +54,7 @@ def check_landscape(landscape: Landscape) -> None:
             _check_path(f"{group}/{key}", path)
     if landscape.matrix is not None:
         check_matrix(landscape.matrix)
+    check_ensembles(landscape.ensembles)
     if landscape.forks is not None:
         check_forks(landscape.forks)
 

@@ -51,6 +51,9 @@ def _parts(landscape: Landscape) -> Iterator[tuple[str, Any]]:
     for kind, paths in (("curves", landscape.curves), ("lines", landscape.lines)):
         for name, path in paths.items():
             yield f"{kind}/{name}", _path(path)
+    for name, record in landscape.ensembles.items():
+        splits = {split: [values.loss, values.error] for split, values in record.splits.items()}
+        yield f"ensembles/{name}", [list(record.members), splits]
     if landscape.verdict is not None:
         yield "verdict", _json(landscape.verdict)
 

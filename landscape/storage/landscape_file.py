@@ -16,6 +16,7 @@ was killed. Layout of format version 1:
     matrix                 names (n), barrier, rise and their bounds (barrier_low, ...) of shape (n, n), of the straight
                            lines; only for other programs: it follows from lines and verdict (see ``matrix_record``)
 
+    ensembles/<name>       row (the members, then average and ensemble), <split>/loss and <split>/error, one value a row
     forks                  name, trunk, kind and epoch of each fork (n), with barrier and rise of its line to the trunk;
                            only for other programs, too (see ``fork_record``)
 
@@ -40,6 +41,7 @@ from valleyscope.landscape.storage import _hdf5, _hdf5_records
 from valleyscope.landscape.storage._checks import check_landscape, check_line_names
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.digests import altered, digests
+from valleyscope.landscape.storage.ensemble_record import EnsembleRecord, read_ensembles, write_ensembles
 from valleyscope.landscape.storage.file_checksum import checksum_trailer
 from valleyscope.landscape.storage.fork_record import ForkRecord, read_forks, write_forks
 from valleyscope.landscape.storage.matrix_record import MatrixRecord, read_matrix, write_matrix
@@ -81,6 +83,7 @@ class Landscape:
     verdict: dict[str, Any] | None = None
     matrix: MatrixRecord | None = None
     forks: ForkRecord | None = None
+    ensembles: dict[str, EnsembleRecord] = field(default_factory=dict)
     created: str = field(default_factory=_now)
     updated: str = ""
 
@@ -172,6 +175,7 @@ def _image(landscape: Landscape) -> bytes:
             write_matrix(file, landscape.matrix)
         if landscape.forks is not None:
             write_forks(file, landscape.forks)
+        write_ensembles(file, landscape.ensembles)
         file.flush()
         image: bytes = file.id.get_file_image()
         return image
@@ -226,6 +230,7 @@ def _read(file: h5py.File) -> Landscape:
         verdict=_hdf5_records.read_verdict(file),
         matrix=read_matrix(file),
         forks=read_forks(file),
+        ensembles=read_ensembles(file),
         created=_hdf5.text_attribute(file, "created"),
         updated=_hdf5.text_attribute(file, "updated"),
     )

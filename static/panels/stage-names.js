@@ -37,6 +37,7 @@ const TASKS = {
   line: (name) => `measuring the line ${name}`,
   sharpness: (name) => `measuring the sharpness of ${name}`,
   compact: (name) => `removing the zero groups of ${name}`,
+  ensemble: (name) => `averaging the set ${name}`,
   verdict: () => 'computing the verdict',
 };
 

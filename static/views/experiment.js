@@ -11,6 +11,7 @@ import { Cursor } from '../landscape/path-cursor.js';
 import { LiveExperiment } from '../landscape/live-experiment.js';
 import { SHOWN, pairOf, readView } from '../landscape/view-state.js';
 import { Downloads } from '../panels/downloads.js';
+import { EnsemblesPanel } from '../panels/ensembles.js';
 import { ForksPanel } from '../panels/forks.js';
 import { MethodsPanel } from '../panels/methods.js';
 import { CompactPanel } from '../panels/compact.js';
@@ -56,6 +57,7 @@ class ExperimentView {
     this.profiles = new ProfilesPanel(live, shared);
     this.methods = new MethodsPanel(live, shared);
     this.forks = new ForksPanel(live, shared);
+    this.ensembles = new EnsemblesPanel(live, shared);
     this.matrix = new MatrixPanel(live, shared);
     this.minima = new MinimaPanel(live, shared);
     this.compact = new CompactPanel(live, shared);
@@ -87,6 +89,7 @@ class ExperimentView {
       this.methods.node,
       this.matrix.node,
       this.minima.node,
+      this.ensembles.node,
       this.compact.node,
       this.sparsity.node,
       this.training.node,
@@ -133,7 +136,7 @@ class ExperimentView {
       this.training.draw();
       this.sparsity.draw();
     }
-    if (parts.has('paths') || parts.has('minima') || turned) toastErrors(() => Promise.all([this.methods.load(), this.forks.load()]));
+    if (parts.has('paths') || parts.has('minima') || turned) toastErrors(() => Promise.all([this.methods.load(), this.forks.load(), this.ensembles.load()]));
     if (parts.has('fits') || parts.has('paths') || turned) this.fits.draw();
     this.#putStageFirst();
     if (parts.has('experiment')) this.provenance.draw();

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from valleyscope.app.api.cached_responses import cached_response, not_available
 from valleyscope.app.api.dependencies import ExperimentId, State
-from valleyscope.app.api.fork_schemas import Forks
+from valleyscope.app.api.family_schemas import Ensembles, Forks
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
 from valleyscope.app.api.problems import Problem, invalid_parameter
 from valleyscope.app.api.schemas import Matrix, Methods, Minima, Profile, Surface, Verdict
@@ -143,6 +143,18 @@ def forks(id: ExperimentId, request: Request, app_state: State) -> Response:
         return encoded(to_json({"experiment": id, **found.to_json()}))
 
     return cached_response(request, app_state, row, ("forks",), make)
+
+
+@router.get("/experiments/{id}/ensembles", response_model=Ensembles, responses={**NOT_MODIFIED, **problems(404)})
+def ensembles(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """Read loss and error of sets of minima: the members, the mean of their weights, and of their predictions."""
+    row = app_state.service.get(id)
+
+    def make(landscape: Landscape) -> bytes:
+        found = [record.to_json() for record in landscape.ensembles.values()]
+        return encoded(to_json({"experiment": id, "items": found}))
+
+    return cached_response(request, app_state, row, ("ensembles",), make)
 
 
 @router.get("/experiments/{id}/matrix", response_model=Matrix, responses={**NOT_MODIFIED, **problems(404)})

@@ -19,7 +19,11 @@ from valleyscope.app.experiments.spec import Spec
 
 SPEC = TINY | {
     "name": "drill",
-    "minima": TINY["minima"] | {"control": {"seed": 5}},
+    "minima": {
+        "sgd": {},
+        "altsdp": {"optimizer": "altsdp", "target": 0.8, "fork": {"from": "sgd", "epoch": 3}},
+        "control": {"seed": 5},
+    },
     "training": {"epochs": 8, "batch_size": 64},
 }
 WHATS = ("worker", "child", "api", "everything")

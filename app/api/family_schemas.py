@@ -1,4 +1,4 @@
-"""The response body of /api/experiments/{id}/forks."""
+"""The response bodies of /api/experiments/{id}/forks and ensembles."""
 
 from __future__ import annotations
 
@@ -65,3 +65,31 @@ class Forks(ResponseModel):
     split: str = Field(description="data of the losses")
     tolerance: float = Field(description="of the verdict")
     remarks: list[str] = Field(description="what the curves say")
+
+
+class Score(ResponseModel):
+    """Mean loss in nats and error, a share."""
+
+    loss: Number
+    error: Number
+
+
+class EnsembleMember(ResponseModel):
+    name: str
+    scores: dict[str, Score] = Field(description="by split")
+
+
+class EnsembleBody(ResponseModel):
+    """A set of minima as one network, and as several that vote."""
+
+    name: str
+    members: list[EnsembleMember]
+    average: dict[str, Score] = Field(description="the network of the mean weights, with its own BatchNorm statistics")
+    ensemble: dict[str, Score] = Field(description="the mean of the predicted probabilities")
+
+
+class Ensembles(ResponseModel):
+    """Sets of minima, as far as they are computed."""
+
+    experiment: Identifier
+    items: list[EnsembleBody]
