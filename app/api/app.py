@@ -35,6 +35,7 @@ from valleyscope.app.api.routes import (
     gallery,
     landscapes,
     operations,
+    planes,
     results,
     shares,
 )
@@ -84,6 +85,7 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
     for module in (
         bulk,
         experiments,
+        planes,
         events,
         contents,
         results,

@@ -19,6 +19,7 @@ from typing import IO, Any, TypeVar
 
 import numpy as np
 
+from valleyscope.app.experiments.amendments import extends
 from valleyscope.app.experiments.plan import Kind, Task, plan, plane_tiles
 from valleyscope.app.experiments.report_renderer import render_in_process
 from valleyscope.app.experiments.spec import BadSpec, Spec, parse_spec
@@ -215,7 +216,9 @@ class ExperimentWriter:
         known = self.directory / SPEC
         if known.is_file():
             before = parse_spec(json.loads(known.read_text(encoding="utf-8")), source=str(known))
-            if before != self.spec:
+            if before != self.spec and extends(self.spec, before):
+                _write_json(known, self.spec.to_json())
+            elif before != self.spec:
                 fields = (name for name in Spec.model_fields if getattr(before, name) != getattr(self.spec, name))
                 raise BadSpec(
                     f"{self.directory} holds an experiment with another spec (other {', '.join(fields)}): "
@@ -225,7 +228,9 @@ class ExperimentWriter:
             _write_json(known, self.spec.to_json())
         path = self.directory / LANDSCAPE
         if path.is_file():
-            return Landscape.open(path)
+            landscape = Landscape.open(path)
+            landscape.spec = self.spec.to_json()  # it may have got planes since
+            return landscape
         return Landscape(name=self.spec.name, spec=self.spec.to_json(), provenance=_provenance(self.spec))
 
 

@@ -25,14 +25,18 @@ def wanted_lines(spec: Spec) -> list[tuple[str, str]]:
         return list(combinations(spec.minima, 2))
     first, *others = spec.minima
     asked = [(first, other) for other in others] if spec.pairs == "star" else list(spec.pairs)
-    judged = list(combinations([*(spec.between or ()), *filter(None, (spec.control,))], 2))
     found: dict[frozenset[str], tuple[str, str]] = {}
     order = {name: place for place, name in enumerate(spec.minima)}
-    for pair in (*asked, *judged):
+    for pair in (*asked, *judged_pairs(spec)):
         if set(pair) <= order.keys():
             start, end = sorted(pair, key=order.__getitem__)
             found.setdefault(frozenset(pair), (start, end))
     return list(found.values())
+
+
+def judged_pairs(spec: Spec) -> list[tuple[str, str]]:
+    """The pairs among the two minima that are judged and their control."""
+    return list(combinations([*(spec.between or ()), *filter(None, (spec.control,))], 2))
 
 
 def family_errors(spec: Spec) -> Iterator[InvalidField]:

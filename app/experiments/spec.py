@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from valleyscope.app.experiments.families import Pairs, family_errors, wanted_lines
+from valleyscope.app.experiments.families import Pairs, family_errors, judged_pairs, wanted_lines
 from valleyscope.app.experiments.fork_sweep import ForkSweep, label_of, with_forks
 from valleyscope.app.experiments.forks import fork_errors, inherited_from_trunk, start_of, trunk_of
 from valleyscope.app.experiments.method_comparison import star, with_methods
@@ -415,9 +414,8 @@ class Spec(BaseModel):
     def lines(self) -> list[tuple[str, str]]:
         """Every pair of minima, in the order of the spec; of a comparison of methods, SGD and each other network."""
         if self.forks is not None:
-            judged = combinations([*(self.between or ()), *filter(None, (self.control,))], 2)
             known = self.forks.lines(list(self.minima))
-            return [*known, *(pair for pair in judged if not {pair, pair[::-1]} & set(known))]
+            return [*known, *(pair for pair in judged_pairs(self) if not {pair, pair[::-1]} & set(known))]
         if self.methods is None:
             return wanted_lines(self)
         start, end = self.between or (None, None)

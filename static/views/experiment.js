@@ -10,6 +10,7 @@ import { noticeSwitch, tellEnd } from '../end-notice.js';
 import { Cursor } from '../landscape/path-cursor.js';
 import { LiveExperiment } from '../landscape/live-experiment.js';
 import { SHOWN, pairOf, readView } from '../landscape/view-state.js';
+import { AddPlane } from '../panels/add-plane.js';
 import { Downloads } from '../panels/downloads.js';
 import { EnsemblesPanel } from '../panels/ensembles.js';
 import { ForksPanel } from '../panels/forks.js';
@@ -54,6 +55,7 @@ class ExperimentView {
     const shared = { ...context, cursor: new Cursor(), tooltip: this.tooltip, colours: this.colours };
     this.verdict = new VerdictPanel(live);
     this.surfaces = new SurfacesPanel([{ live, ...shared }], shared);
+    this.addPlane = new AddPlane(live, context, (plane) => context.urlState.push({ plane }));
     this.profiles = new ProfilesPanel(live, shared);
     this.methods = new MethodsPanel(live, shared);
     this.forks = new ForksPanel(live, shared);
@@ -88,6 +90,7 @@ class ExperimentView {
       this.forks.node,
       this.methods.node,
       this.matrix.node,
+      this.addPlane.node,
       this.minima.node,
       this.ensembles.node,
       this.compact.node,
@@ -126,6 +129,7 @@ class ExperimentView {
   /** Redraw the parts that changed. */
   draw(parts) {
     if (parts.has('experiment')) this.#drawHead();
+    if (parts.has('experiment')) this.addPlane.draw();
     if (parts.has('experiment') || parts.has('verdict') || parts.has('minima')) this.verdict.draw();
     if (parts.has('experiment') || parts.has('minima') || parts.has('verdict')) this.minima.draw();
     if (parts.has('minima')) this.compact.draw();
