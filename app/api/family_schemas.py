@@ -1,4 +1,4 @@
-"""The response bodies of /api/experiments/{id}/forks and ensembles."""
+"""The response bodies of /api/experiments/{id}/forks, ensembles and map."""
 
 from __future__ import annotations
 
@@ -93,3 +93,22 @@ class Ensembles(ResponseModel):
 
     experiment: Identifier
     items: list[EnsembleBody]
+
+
+class MapPlaces(ResponseModel):
+    """Coordinates in the order of the minima, by classical scaling."""
+
+    x: list[float]
+    y: list[float]
+    shown: float = Field(description="share of the differences that two dimensions show")
+
+
+class Map(ResponseModel):
+    """A map of the minima, and their order by clusters."""
+
+    experiment: Identifier
+    minima: list[str]
+    order: list[str] = Field(description="by average-linkage clustering of the barriers")
+    distances: list[list[float]] = Field(description="in weight space, in the order of minima")
+    distance: MapPlaces
+    barrier: MapPlaces

@@ -30,15 +30,28 @@ export class MatrixPanel {
       options: [['barrier', 'barrier'], ['rise', 'rise']],
       onchange: (quantity) => urlState.push({ matrix: quantity === 'rise' ? quantity : null }),
     });
+    this.order = element('button', { type: 'button', hidden: true, 'aria-pressed': 'false', onclick: () => this.#cluster() }, 'By clusters');
     this.button = element('button.plain.table-button',
       { type: 'button', 'aria-expanded': 'false', onclick: () => this.#toggle() }, 'Table');
     this.grid = element('div.scroll', { tabIndex: -1, role: 'region', 'aria-label': 'matrix of minima' });
     this.legend = element('div.matrix-legend');
     this.judged = element('div.matrix-judged', { 'aria-live': 'polite' });
     this.node = element('section.panel.matrix', { hidden: true },
-      element('div.toolbar', {}, element('h2', {}, 'Between every two minima'), this.quantity.node, this.button),
+      element('div.toolbar', {}, element('h2', {}, 'Between every two minima'), this.quantity.node, this.order, this.button),
       element('div.matrix-body', {}, element('div', {}, this.grid, this.legend), this.judged),
       this.#behind);
+  }
+
+  /** The names by clusters, once every line is measured; null before. */
+  setOrder(order) {
+    this.byClusters = order;
+    this.order.hidden = !order;
+  }
+
+  #cluster() {
+    this.clustered = this.clustered ? null : this.byClusters;
+    this.order.setAttribute('aria-pressed', String(Boolean(this.clustered)));
+    this.draw();
   }
 
   update(view) {
@@ -48,9 +61,11 @@ export class MatrixPanel {
   }
 
   draw() {
-    const { matrix, experiment } = this.#live;
+    const { matrix: measured, experiment } = this.#live;
+    const matrix = measured && this.clustered ? permuted(measured, this.clustered) : measured;
+    this.shown = matrix;
     // A comparison of methods has its own table, and lines from SGD only.
-    this.node.hidden = !matrix || experiment.minima.length < FEWEST || Boolean(experiment.spec.methods);
+    this.node.hidden = !matrix || experiment.minima.length < FEWEST || Boolean(experiment.spec.methods || experiment.spec.forks);
     if (this.node.hidden || !this.view) return;
     const { minima } = matrix;
     const key = minima.join();
@@ -99,7 +114,7 @@ export class MatrixPanel {
   }
 
   #onKey(event, row, column) {
-    const last = this.#live.matrix.minima.length - 1;
+    const last = this.shown.minima.length - 1;
     const inside = (index) => Math.min(last, Math.max(0, index));
     if (event.key === 'Home' || event.key === 'End') {
       event.preventDefault();
@@ -124,7 +139,7 @@ export class MatrixPanel {
 
   /** The experiment's own pair needs no word in the address. */
   #choose(row, column) {
-    const { minima } = this.#live.matrix;
+    const { minima } = this.shown;
     this.choose([minima[row], minima[column]]);
   }
 
@@ -136,7 +151,7 @@ export class MatrixPanel {
 
   #paint(cell, [from, to], { value, low, high }, end, judged) {
     const missing = Number.isNaN(value);
-    const mark = missing ? null : cellMark(value, low, high, this.#live.matrix.tolerance);
+    const mark = missing ? null : cellMark(value, low, high, this.shown.tolerance);
     const colour = missing ? null : cellColour(value, end);
     cell.style.cssText = missing ? '' : `background:rgb(${colour});color:${cellInk(colour)}`;
     cell.disabled = missing;
@@ -154,7 +169,7 @@ export class MatrixPanel {
   }
 
   #drawLegend(end) {
-    const { tolerance, split } = this.#live.matrix;
+    const { tolerance, split } = this.shown;
     const { stops } = style.maps.loss;
     this.legend.replaceChildren(
       element('span', {}, '0'),
@@ -194,7 +209,7 @@ export class MatrixPanel {
   }
 
   #fill() {
-    const { matrix } = this.#live;
+    const matrix = this.shown;
     const squares = ['barrier', 'rise'].map((quantity) => squareOf(matrix, quantity));
     const pairs = matrix.minima.flatMap((_, row) => matrix.minima.slice(row + 1).map((_, index) => [row, row + 1 + index]));
     const cells = ({ value, low, high }) => [barrierText(value), intervalText(low, high).slice(2, -1) || '–'];
@@ -209,6 +224,14 @@ export class MatrixPanel {
       ]),
     }));
   }
+}
+
+/** The matrix with its minima in another order. */
+function permuted(matrix, order) {
+  const places = order.map((name) => matrix.minima.indexOf(name));
+  const square = (rows) => places.map((row) => places.map((column) => rows[row][column]));
+  const quantity = ({ value, low, high }) => ({ value: square(value), low: square(low), high: square(high) });
+  return { ...matrix, minima: order, barrier: quantity(matrix.barrier), rise: quantity(matrix.rise) };
 }
 
 function squareOf(matrix, quantity) {

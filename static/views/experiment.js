@@ -18,6 +18,7 @@ import { MethodsPanel } from '../panels/methods.js';
 import { CompactPanel } from '../panels/compact.js';
 import { ExperimentHeading } from '../panels/experiment-heading.js';
 import { FittingPanel } from '../panels/fits.js';
+import { MinimaMapPanel } from '../panels/minima-map.js';
 import { MatrixPanel } from '../panels/matrix.js';
 import { MinimaPanel, SparsityPanel, TrainingPanel } from '../panels/minima.js';
 import { ProfilesPanel } from '../panels/profiles.js';
@@ -61,6 +62,7 @@ class ExperimentView {
     this.forks = new ForksPanel(live, shared);
     this.ensembles = new EnsemblesPanel(live, shared);
     this.matrix = new MatrixPanel(live, shared);
+    this.map = new MinimaMapPanel(live, shared);
     this.minima = new MinimaPanel(live, shared);
     this.compact = new CompactPanel(live, shared);
     this.sparsity = new SparsityPanel(live, shared);
@@ -90,6 +92,7 @@ class ExperimentView {
       this.forks.node,
       this.methods.node,
       this.matrix.node,
+      this.map.node,
       this.addPlane.node,
       this.minima.node,
       this.ensembles.node,
@@ -124,6 +127,7 @@ class ExperimentView {
     this.sparsity.draw();
     this.methods.draw();
     this.forks.draw();
+    this.map.draw();
   }
 
   /** Redraw the parts that changed. */
@@ -140,7 +144,7 @@ class ExperimentView {
       this.training.draw();
       this.sparsity.draw();
     }
-    if (parts.has('paths') || parts.has('minima') || turned) toastErrors(() => Promise.all([this.methods.load(), this.forks.load(), this.ensembles.load()]));
+    if (parts.has('paths') || parts.has('minima') || turned) toastErrors(() => Promise.all([this.methods.load(), this.forks.load(), this.ensembles.load(), this.#loadMap()]));
     if (parts.has('fits') || parts.has('paths') || turned) this.fits.draw();
     this.#putStageFirst();
     if (parts.has('experiment')) this.provenance.draw();
@@ -149,6 +153,12 @@ class ExperimentView {
     if (parts.has('verdict')) return this.update(this.context.urlState.get());
     if (parts.has('paths') || turned) this.profiles.draw();
     if ([`plane ${this.view.plane}`, 'paths'].some((part) => parts.has(part))) this.surfaces.draw();
+  }
+
+  /** The map also tells the matrix its order by clusters. */
+  async #loadMap() {
+    await this.map.load();
+    this.matrix.setOrder(this.map.found?.order ?? null);
   }
 
   /** While it runs, the panel of the stage that runs stands first; in the end all are in their usual place. */
@@ -180,7 +190,7 @@ class ExperimentView {
     this.context.theme.removeEventListener('change', this.ontheme);
     this.live.close();
     this.downloads.close();
-    for (const panel of [this.surfaces, this.profiles, this.training, this.fits, this.sparsity, this.methods, this.forks]) panel.close();
+    for (const panel of [this.surfaces, this.profiles, this.training, this.fits, this.sparsity, this.methods, this.forks, this.map]) panel.close();
   }
 
   #drawHead() {

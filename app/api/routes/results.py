@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from valleyscope.app.api.cached_responses import cached_response, not_available
 from valleyscope.app.api.dependencies import ExperimentId, State
-from valleyscope.app.api.family_schemas import Ensembles, Forks
+from valleyscope.app.api.family_schemas import Ensembles, Forks, Map
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
 from valleyscope.app.api.problems import Problem, invalid_parameter
 from valleyscope.app.api.schemas import Matrix, Methods, Minima, Profile, Surface, Verdict
@@ -19,6 +19,7 @@ from valleyscope.app.api.serializers import planes_of
 from valleyscope.app.storage.experiment_table import ExperimentRow
 from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.method_table import method_table, remarks
+from valleyscope.landscape.analysis.minima_map import minima_map
 from valleyscope.landscape.analysis.pair_matrix import pair_matrix
 from valleyscope.landscape.analysis.pair_verdict import MissingLine, UnknownPair, pair_verdict
 from valleyscope.landscape.claim import claim_of
@@ -155,6 +156,23 @@ def ensembles(id: ExperimentId, request: Request, app_state: State) -> Response:
         return encoded(to_json({"experiment": id, "items": found}))
 
     return cached_response(request, app_state, row, ("ensembles",), make)
+
+
+@router.get("/experiments/{id}/map", response_model=Map, responses={**NOT_MODIFIED, **problems(404)})
+def map_of_minima(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """Read a map of the minima by distance and by barrier, and their order by clusters.
+
+    It needs the line between every two minima.
+    """
+    row = app_state.service.get(id)
+
+    def make(landscape: Landscape) -> bytes:
+        found = minima_map(landscape)
+        if found is None:
+            raise not_available("there is no line between every two of three or more minima", row)
+        return encoded(to_json({"experiment": id, **found.to_json()}))
+
+    return cached_response(request, app_state, row, ("map",), make)
 
 
 @router.get("/experiments/{id}/matrix", response_model=Matrix, responses={**NOT_MODIFIED, **problems(404)})
