@@ -81,6 +81,9 @@ class Training(BaseModel):
     order_seed: int | None = Field(None, ge=0, le=LARGEST_SEED, description="seed of the batch order, if not seed")
     augment_seed: int | None = Field(None, ge=0, le=LARGEST_SEED, description="seed of the augmentation, if not seed")
     augment: bool | None = Field(None, description="random crops and flips; by default for CIFAR only")
+    measure_every: int | None = Field(
+        None, ge=1, le=100_000, description="epochs between measurements of both sets; by default each, always the last"
+    )
     snapshots: int = Field(0, ge=0, le=100_000, description="epochs between kept snapshots of the weights; 0 for none")
 
     @model_validator(mode="before")
@@ -107,6 +110,12 @@ class Training(BaseModel):
                 raise ValueError(f"{option}={value}: method {self.method!r} has no such option; it has {known}")
         if info.filters_only and self.structure != "filter":
             raise ValueError(f"structure={self.structure!r}: method {self.method!r} prunes filters only")
+        if self.tie_residual and (not info.ties or self.score == "gamma"):
+            able = ", ".join(name for name, other in METHODS.items() if other.ties)
+            raise ValueError(
+                f"tie_residual: {self.method if self.score is None else f'score {self.score!r}'} prunes layers by "
+                f"themselves; methods that prune filters of several layers together are {able} (by norm or taylor)"
+            )
         return self
 
     @model_validator(mode="after")
@@ -172,6 +181,10 @@ class Training(BaseModel):
     @property
     def augmentation(self) -> int:
         return self.seed if self.augment_seed is None else self.augment_seed
+
+    def measures(self, epoch: int) -> bool:
+        """Whether both sets are measured after this epoch (counted from 1); always before a cut and at the end."""
+        return epoch % (self.measure_every or 1) == 0 or epoch in (self.main_epochs, self.total_epochs)
 
     def keeps_snapshot_of(self, epoch: int) -> bool:
         """Whether a snapshot is kept after this epoch (counted from 1); always after the last one."""

@@ -126,7 +126,9 @@ def _tasks(spec: Spec) -> Iterator[Task]:
     curves, planes = spec.all_curves, spec.all_planes
     for minimum in sorted(spec.minima, key=lambda name: len(spec.sources(name))):
         source = spec.minima[minimum].of
-        yield Task(Kind.TRAIN, minimum, needs=() if source is None else (f"train:{source}",), priority=10)
+        # A cut of a trained network takes seconds: it does not wait until all others are trained.
+        priority = 10 if spec.minima[minimum].checkpoint is not None or spec.minimum(minimum).total_epochs else 5
+        yield Task(Kind.TRAIN, minimum, needs=() if source is None else (f"train:{source}",), priority=priority)
     for name, curve in curves.items():
         yield Task(Kind.FIT, name, needs=(f"train:{curve.start}", f"train:{curve.end}"), priority=20)
     # Frozen BatchNorm statistics are those of the first minimum, wherever one looks.

@@ -178,6 +178,9 @@ class Spec(BaseModel):
     sparsities: tuple[float, ...] | None = Field(None, max_length=8, description="shares of zero groups for `methods`")
     macs: tuple[float, ...] | None = Field(None, max_length=8, description="shares of multiply-adds left, instead")
     seeds: int | None = Field(None, ge=1, le=20, description="repetitions of `methods`, each from another seed")
+    controls: int | None = Field(
+        None, ge=0, le=20, description="seeds of `methods` that have the two controls; by default all"
+    )
     curves: dict[Name, Curve] | None = Field(
         None, max_length=32, description="curves by name; by default from the first minimum"
     )
@@ -417,8 +420,8 @@ class Spec(BaseModel):
     def control(self) -> str | None:
         """The unrelated minimum beside them."""
         rest = [name for name in self.minima if name not in (self.between or ())]
-        if self.methods is not None and "control" in rest:
-            return self.verdict.control or "control"
+        if self.methods is not None:
+            return self.verdict.control or ("control" if "control" in rest else None)
         return self.verdict.control or (rest[0] if rest else None)
 
     def resolved(self) -> dict[str, Any]:

@@ -33,6 +33,7 @@ class MethodInfo:
 
     kind: `optimizer` (its steps make groups zero), `penalty` (added to the loss, then one cut), `projection` (groups
     are set to zero while it trains), `narrower` (zero from the start) or `post hoc` (one cut of a trained network).
+    ties: whether its groups may be filters of several layers that a residual addition joins (`tie_residual`).
     """
 
     title: str
@@ -43,6 +44,7 @@ class MethodInfo:
     needs_batch_norm: bool = False
     filters_only: bool = False
     needs_wish: bool = True
+    ties: bool = False
 
     @property
     def post_hoc(self) -> bool:
@@ -65,6 +67,7 @@ METHODS: dict[str, MethodInfo] = {
         kind="optimizer",
         options={"mode": "prox", "mu": 0.51, "c": None, "target": None},
         needs_wish=False,
+        ties=True,
     ),
     "group-lasso": MethodInfo(
         title="group lasso by proximal SGD",
@@ -73,6 +76,7 @@ METHODS: dict[str, MethodInfo] = {
         kind="optimizer",
         options={"penalty": 3e-5, **_RETRAIN},
         needs_wish=False,
+        ties=True,
     ),
     "grda": MethodInfo(
         title="generalised regularised dual averaging, single weights",
@@ -89,6 +93,7 @@ METHODS: dict[str, MethodInfo] = {
         kind="optimizer",
         options={"penalty": 3e-5, **_RETRAIN},
         needs_wish=False,
+        ties=True,
     ),
     "rmda": MethodInfo(
         title="regularised modernised dual averaging",
@@ -148,6 +153,7 @@ METHODS: dict[str, MethodInfo] = {
         source="Chen et al. 2024 (OTO)",
         kind="projection",
         options={"score": "norm", "periods": 10, **_RETRAIN},
+        ties=True,
     ),
     "ucs": MethodInfo(
         title="uniformly narrower network from scratch",
@@ -155,6 +161,7 @@ METHODS: dict[str, MethodInfo] = {
         source="the control of Liu et al. 2019 (rethinking pruning)",
         kind="narrower",
         filters_only=True,
+        ties=True,
     ),
     "one-shot": MethodInfo(
         title="one-shot pruning",
@@ -162,6 +169,7 @@ METHODS: dict[str, MethodInfo] = {
         source="Li et al. 2017 (norm); Molchanov et al. 2019 (Taylor)",
         kind="post hoc",
         options={"score": "norm", "scope": "network", **_RETRAIN},
+        ties=True,
     ),
     "ls": MethodInfo(
         title="one-shot pruning with least squares",
@@ -170,6 +178,7 @@ METHODS: dict[str, MethodInfo] = {
         kind="post hoc",
         options={"score": "norm", "scope": "network", **_RETRAIN},
         filters_only=True,
+        ties=True,
     ),
     "cp": MethodInfo(
         title="channel pruning",
@@ -178,6 +187,7 @@ METHODS: dict[str, MethodInfo] = {
         kind="post hoc",
         options={**_RETRAIN},
         filters_only=True,
+        ties=True,
     ),
     "cop": MethodInfo(
         title="correlation-based pruning",
@@ -196,6 +206,8 @@ IMPLIED: dict[str, dict[str, Any]] = {
     "grda": {"optimizer": "altsdp", "mode": "dual"},
 }
 """Fields that a method determines."""
+THRESHOLDS = tuple(name for name, info in METHODS.items() if info.kind == "optimizer")
+"""Methods whose steps threshold groups; with a wish the threshold ends where it is fulfilled."""
 NOT_OURS = ("DCP", "CCP", "AMC")
 """Methods of the paper's tables that are not built here: only their published numbers are shown."""
 
