@@ -97,23 +97,23 @@ class Training(BaseModel):
 
     @model_validator(mode="after")
     def _check_method(self) -> Training:
-        info = self.method_info
-        if self.method is None or info is None:
+        info, name = self.method_info, self.method_name
+        if name is None or info is None:
             return self
-        implied = IMPLIED.get(self.method, {"optimizer": "sgd"})
+        implied = IMPLIED.get(name, {"optimizer": "sgd"})
         if self.optimizer != implied["optimizer"]:
-            raise ValueError(f"optimizer={self.optimizer!r} contradicts method={self.method!r}: remove one of them")
+            raise ValueError(f"optimizer={self.optimizer!r} contradicts method={name!r}: remove one of them")
         for option in sorted(self.model_fields_set & OPTIONS - set(info.options)):
             value = getattr(self, option)
             if value is not None and implied.get(option) != value:
                 known = ", ".join(info.options) or "none of its own"
-                raise ValueError(f"{option}={value}: method {self.method!r} has no such option; it has {known}")
+                raise ValueError(f"{option}={value}: method {name!r} has no such option; it has {known}")
         if info.filters_only and self.structure != "filter":
-            raise ValueError(f"structure={self.structure!r}: method {self.method!r} prunes filters only")
+            raise ValueError(f"structure={self.structure!r}: method {name!r} prunes filters only")
         if self.tie_residual and (not info.ties or self.score == "gamma"):
             able = ", ".join(name for name, other in METHODS.items() if other.ties)
             raise ValueError(
-                f"tie_residual: {self.method if self.score is None else f'score {self.score!r}'} prunes layers by "
+                f"tie_residual: {name if self.score is None else f'score {self.score!r}'} prunes layers by "
                 f"themselves; methods that prune filters of several layers together are {able} (by norm or taylor)"
             )
         return self

@@ -344,8 +344,10 @@ class Spec(BaseModel):
             inherited = {field: value for field, value in inherited.items() if field not in ("optimizer", "method")}
         merged = {"seed": self.seed} | inherited | own.model_dump(exclude_unset=True)
         # Options that `training` has for other methods are not this one's; plain SGD never minded AltSDP's.
-        options = METHODS[merged.get("method") or "altsdp"].options
-        for field in OPTIONS - set(options) - own.model_fields_set:
+        options = set(METHODS[merged.get("method") or "altsdp"].options)
+        if merged.get("method") is None and merged.get("optimizer", "sgd") == "sgd":
+            options.discard("retrain")
+        for field in OPTIONS - options - own.model_fields_set:
             merged.pop(field, None)
         strengths = own.model_fields_set.intersection(STRENGTHS)
         for name in strengths and set(STRENGTHS) - strengths:

@@ -16,6 +16,7 @@ from typing import Any
 
 from valleyscope.landscape.analysis.method_table import COLUMNS, method_table
 from valleyscope.landscape.analysis.pair_matrix import QUANTITIES, pair_matrix
+from valleyscope.landscape.analysis.published import published_beside
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Grid, PathValues
@@ -35,6 +36,7 @@ def write_spreadsheets(landscape: Landscape, directory: Path) -> list[Path]:
         "training.csv": _training(landscape),
         "layers.csv": _layers(landscape),
         "methods.csv": _methods(landscape),
+        "published.csv": _published(landscape),
     }
     written = []
     for name, rows in tables.items():
@@ -143,6 +145,13 @@ def _methods(landscape: Landscape) -> Iterator[Row]:
             for part in statistics
         ]
         yield [row.name, row.method, row.wish, row.collapsed, *cells]
+
+
+def _published(landscape: Landscape) -> Iterator[Row]:
+    columns = ("method", "baseline_accuracy", "pruned_accuracy", "macs", "source")
+    yield columns
+    for row in published_beside(landscape.spec or {}):
+        yield [row[column] for column in columns]
 
 
 def _columns(records: Iterable[Mapping[str, Grid] | Mapping[str, PathValues]]) -> list[str]:

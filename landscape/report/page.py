@@ -12,6 +12,7 @@ from typing import Any, Final
 from plotly.offline import get_plotlyjs
 
 from valleyscope.landscape.analysis.method_table import method_table, remarks
+from valleyscope.landscape.analysis.published import published_beside
 from valleyscope.landscape.claim import Claim, claim_of, computed_planes
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.figures import QUANTITIES, profile_paths
@@ -121,7 +122,10 @@ def _methods_section(landscape: Landscape) -> str:
         return ""
     said = "".join(f"<p>{text(remark)}</p>" for remark in remarks(rows))
     plot = _figure("test accuracy over the multiply-adds left", kind="pareto")
-    return _section("Pruning methods", said + plot + tables.methods_table(rows))
+    content = said + plot + tables.methods_table(rows)
+    if published := published_beside(landscape.spec or {}):
+        content += f"<h3>Published, not ours</h3>{tables.published_table(published)}"
+    return _section("Pruning methods", content)
 
 
 def _training_section(landscape: Landscape, colours: Mapping[str, str]) -> str:

@@ -50,11 +50,6 @@ class MethodInfo:
     def post_hoc(self) -> bool:
         return self.kind == "post hoc"
 
-    @property
-    def cuts(self) -> bool:
-        """Whether groups are set to zero at once, so that retraining afterwards makes sense."""
-        return "retrain" in self.options
-
 
 _RETRAIN = {"retrain": None}
 _ALTSDP = "Structured directional pruning, the paper that this project reproduces"
@@ -65,7 +60,7 @@ METHODS: dict[str, MethodInfo] = {
         formula="w_i = S(w_i - γ d_i, g), g = c √γ (nγ)^μ; ends at the wished share",
         source=_ALTSDP,
         kind="optimizer",
-        options={"mode": "prox", "mu": 0.51, "c": None, "target": None},
+        options={"mode": "prox", "mu": 0.51, "c": None, "target": None, **_RETRAIN},
         needs_wish=False,
         ties=True,
     ),
@@ -83,7 +78,7 @@ METHODS: dict[str, MethodInfo] = {
         formula="v -= γ d; T += c γ^(μ+½) (n^μ - (n-1)^μ); w = sign(v) (|v| - T)_+",
         source="Chao and Cheng 2019; Chao et al. 2020 (directional pruning)",
         kind="optimizer",
-        options={"mu": 0.51, "c": None, "target": None},
+        options={"mu": 0.51, "c": None, "target": None, **_RETRAIN},
         needs_wish=False,
     ),
     "group-lasso-rda": MethodInfo(
@@ -160,6 +155,7 @@ METHODS: dict[str, MethodInfo] = {
         formula="the last filters of each layer are zero from the start; the rest is trained by SGD",
         source="the control of Liu et al. 2019 (rethinking pruning)",
         kind="narrower",
+        options={**_RETRAIN},
         filters_only=True,
         ties=True,
     ),

@@ -19,6 +19,7 @@ from valleyscope.app.storage.experiment_table import ExperimentRow
 from valleyscope.landscape.analysis.method_table import method_table, remarks
 from valleyscope.landscape.analysis.pair_matrix import pair_matrix
 from valleyscope.landscape.analysis.pair_verdict import MissingLine, UnknownPair, pair_verdict
+from valleyscope.landscape.analysis.published import published_beside
 from valleyscope.landscape.claim import claim_of
 from valleyscope.landscape.json_encoding import (
     encoded,
@@ -31,7 +32,6 @@ from valleyscope.landscape.json_encoding import (
 )
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Floats, PlaneRecord
-from valleyscope.training.methods.published import published_numbers
 
 router = APIRouter(tags=["results"])
 
@@ -121,10 +121,8 @@ def methods(id: ExperimentId, request: Request, app_state: State) -> Response:
         if not row.spec.get("methods"):
             raise Problem(404, "none", "the spec compares no methods: submit one with methods and sparsities")
         rows = method_table(landscape)
-        model = row.spec.get("model") or {}
-        published = published_numbers(row.spec.get("dataset", ""), model if isinstance(model, str) else model["name"])
-        found = {"rows": [entry.to_json() for entry in rows], "remarks": remarks(rows), "published": published}
-        return encoded({"experiment": id, **found})
+        found = {"rows": [entry.to_json() for entry in rows], "remarks": remarks(rows)}
+        return encoded({"experiment": id, **found, "published": published_beside(row.spec)})
 
     return cached_response(request, app_state, row, ("methods",), make)
 
