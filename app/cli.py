@@ -21,6 +21,7 @@ from valleyscope.app.experiments.experiment_writer import DirectoryLocked
 from valleyscope.app.experiments.gallery import gallery_entries
 from valleyscope.app.experiments.recipes import describe_recipe, load_recipe, recipe_names
 from valleyscope.app.experiments.spec import BadSpec, read_spec
+from valleyscope.app.experiments.wishes import check_wishes
 from valleyscope.app.log_config import start_logging
 from valleyscope.app.settings import Settings
 
@@ -150,11 +151,13 @@ def _run(options: argparse.Namespace, console: Console) -> int:
             if not file.is_file():
                 raise FileNotFoundError(f"minima.{name}.checkpoint={minimum.checkpoint!r}: {file} does not exist")
             checkpoints[name] = file
+    data_root = options.data or settings.data
+    check_wishes(spec, data_root)
     return run_in_terminal(
         spec,
         options.out,
         workers=options.workers or settings.workers or None,  # 0 is for servers with remote workers
-        data_root=options.data or settings.data,
+        data_root=data_root,
         checkpoints=checkpoints,
         console=console,
     )

@@ -9,6 +9,7 @@ from valleyscope.app.experiments.cost import Estimate, estimate
 from valleyscope.app.experiments.model_info import BadModel, ModelInfo, ModelInfoCache
 from valleyscope.app.experiments.spec import Model, Spec
 from valleyscope.app.experiments.spec_errors import InvalidField, Path, raise_errors
+from valleyscope.app.experiments.wishes import wish_errors
 from valleyscope.app.settings import Settings
 from valleyscope.app.storage.checkpoint_table import CheckpointRow
 from valleyscope.training.dataset_sources import SOURCES
@@ -51,7 +52,9 @@ class SubmissionLimits:
         self._check_fields(spec)
         usual = spec.dataset in SOURCES and _has_defaults(spec.model)
         find_info = self._model_info_cache.cached if usual else self._model_info
-        cost = estimate(spec, find_info(spec.model, spec.dataset))
+        info = find_info(spec.model, spec.dataset)
+        raise_errors(() if info is None else wish_errors(spec, info.groups))
+        cost = estimate(spec, info)
         if cost.gpu_hours > self._settings.max_gpu_hours and not force:
             raise TooExpensive(cost, self._settings.max_gpu_hours)
         return cost
