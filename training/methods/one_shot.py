@@ -1,8 +1,8 @@
 """One-shot pruning: a trained network loses the groups of lowest score, without or with retraining.
 
-Scores: norm (Li et al. 2017), γ of BatchNorm (Liu et al. 2017) or Taylor (Molchanov et al. 2019), see `scores`. BatchNorm
-undoes the scale of the layer before it, so norms of different layers cannot be compared there: without a `scope` every
-layer of such a network loses the same share, while other networks lose their lowest scores wherever they are.
+Scores: norm (Li et al. 2017), γ of BatchNorm (Liu et al. 2017) or Taylor (Molchanov et al. 2019), see `scores`.
+BatchNorm undoes the scale of the layer before it, so norms of different layers cannot be compared there: without a
+`scope` every layer of such a network loses the same share; other networks lose their lowest scores wherever they are.
 """
 
 from __future__ import annotations
