@@ -228,6 +228,7 @@ class PathProfile(ResponseModel):
         description="of a fitted curve, by epoch: epoch, mean loss over the curve in nats, learning_rate, and bend1, "
         "bend2, ... with the distance of each bend from the straight line; empty for a line",
     )
+    note: str = Field("", description="where the values come from, of landscapes of other tools")
 
 
 class Profile(ResponseModel):

@@ -26,6 +26,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -44,6 +45,7 @@ from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, Pla
 FORMAT: Final = "valleyscope-landscape"
 VERSION: Final = 1
 _DIGESTS: Final = "sha256"
+_EARLIER_VERDICTS: Final = "valleyscope.landscape.analysis.earlier_verdict"  # made from landscapes: not imported before
 _images: Final = count()
 
 
@@ -114,7 +116,7 @@ class Landscape:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Landscape:
-        """Read and verify a file.
+        """Read and verify a file; a verdict of an earlier version is judged anew.
 
         Raises FileNotFoundError, NotALandscape or DamagedLandscape; the message names the file and the member.
         """
@@ -127,6 +129,7 @@ class Landscape:
                 written = _hdf5_records.read_json(file, _DIGESTS) if _hdf5_records.has_json(file, _DIGESTS) else None
             check_landscape(landscape)
             _check_digests(landscape, written)
+            landscape.verdict = import_module(_EARLIER_VERDICTS).judged_anew(landscape)
         except (NotALandscape, DamagedLandscape):
             raise
         except _hdf5.InvalidContent as error:

@@ -3,7 +3,8 @@
 import { badge } from '../components/badge.js';
 import { dataTable } from '../components/data-table.js';
 import { colouredName, element } from '../elements.js';
-import { barrierText, fromJson, significant } from '../plots/numbers.js';
+import { DASH } from '../format.js';
+import { barrierText, fromJson, intervalText, significant } from '../plots/numbers.js';
 import { cellColour, cellInk, cellMark, scaleEnd } from '../plots/matrix-cells.js';
 import { style } from '../plots/theme.js';
 import { segmented } from './toolbar-controls.js';
@@ -144,7 +145,7 @@ export class MatrixPanel {
     const { matrix: quantity } = this.view;
     cell.title = missing
       ? `${from} to ${to}: not measured`
-      : `${from} to ${to}: ${quantity} ${barrierText(value)}${intervalText(low, high)}, ${WORDS[mark]}`;
+      : `${from} to ${to}: ${quantity} ${barrierText(value)}${withInterval(low, high)}, ${WORDS[mark]}`;
     cell.setAttribute('aria-pressed', String(judged.includes(from) && judged.includes(to)));
     cell.replaceChildren(
       element('span.visually-hidden', {}, cell.title),
@@ -197,7 +198,7 @@ export class MatrixPanel {
     const { matrix } = this.#live;
     const squares = ['barrier', 'rise'].map((quantity) => squareOf(matrix, quantity));
     const pairs = matrix.minima.flatMap((_, row) => matrix.minima.slice(row + 1).map((_, index) => [row, row + 1 + index]));
-    const cells = ({ value, low, high }) => [barrierText(value), intervalText(low, high).slice(2, -1) || '–'];
+    const cells = ({ value, low, high }) => [barrierText(value), intervalText(low, high) || DASH];
     this.#behind.replaceChildren(dataTable({
       caption: 'barrier and rise between every two minima, in nats',
       text: ['from', 'to'],
@@ -221,8 +222,9 @@ function at(square, row, column) {
   return { value: square.value[row][column], low: square.low[row][column], high: square.high[row][column] };
 }
 
-function intervalText(low, high) {
-  return Number.isNaN(low) || Number.isNaN(high) ? '' : ` (${barrierText(low)} to ${barrierText(high)})`;
+function withInterval(low, high) {
+  const text = intervalText(low, high);
+  return text && ` (interval ${text})`;
 }
 
 /** A number that fits into a cell: 0.012, 1.23, 12.3, 456. */

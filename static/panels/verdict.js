@@ -94,11 +94,11 @@ export class VerdictPanel {
     const errors = verdict.test_error?.line;
     const sparse = this.#sparsest([start, end]);
     return [
-      estimateCell(`rise, line ${start} to ${end}`, verdict.line?.rise?.value, verdict.line?.rise, verdict.level),
-      barrierCell(`barrier, line ${start} to ${end}`, verdict.line, verdict.level),
-      barrierCell(`barrier, curve ${verdict.curve?.name ?? ''}`, verdict.curve, verdict.level),
-      barrierCell(`control: line to ${control.name}`, control.line, verdict.level),
-      barrierCell(`control: curve to ${control.name}`, control.curve, verdict.level),
+      estimateCell(`rise, line ${start} to ${end}`, verdict.line?.rise?.value, verdict.line?.rise, verdict),
+      barrierCell(`barrier, line ${start} to ${end}`, verdict.line, verdict),
+      barrierCell(`barrier, curve ${verdict.curve?.name ?? ''}`, verdict.curve, verdict),
+      barrierCell(`control: line to ${control.name}`, control.line, verdict),
+      barrierCell(`control: curve to ${control.name}`, control.curve, verdict),
       errors
         ? cell(
             'test error on the line',
@@ -130,15 +130,16 @@ function stages(experiment) {
       state === 'done' ? icon('check') : null, words, state === 'done' ? element('span.visually-hidden', {}, ' (done)') : null)));
 }
 
-function barrierCell(label, values, level) {
-  return values ? estimateCell(label, values.barrier === null ? Infinity : values.barrier, values, level) : null;
+function barrierCell(label, values, verdict) {
+  return values ? estimateCell(label, values.barrier === null ? Infinity : values.barrier, values, verdict) : null;
 }
 
-function estimateCell(label, value, interval, level) {
+/** A number over its interval and its unit; a loss with a unit of its own has none. */
+function estimateCell(label, value, interval, { level, unit = 'nats' }) {
   if (value === undefined || value === null) return null;
   const text = intervalText(interval.low, interval.high);
-  const below = text && text !== 'none' ? `${level ? `${Math.round(100 * level)} %: ` : ''}${text} nats` : text ? `nats, interval: ${text}` : 'nats';
-  return cell(label, barrierText(fromJson(value)), below);
+  const range = text && text !== 'none' ? `${level ? `${Math.round(100 * level)} %: ` : ''}${text} ${unit}` : [unit, text && `interval: ${text}`].filter(Boolean).join(', ');
+  return cell(label, barrierText(fromJson(value)), range);
 }
 
 function cell(label, value, below) {
