@@ -10,9 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 from valleyscope.app.commands.progress_view import ProgressView, print_verdict
+from valleyscope.app.experiments.curvature_spec import size_errors
 from valleyscope.app.experiments.experiment_writer import REPORT, ExperimentWriter
+from valleyscope.app.experiments.model_info import ModelInfoCache
 from valleyscope.app.experiments.progress import ProgressEstimator
-from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.experiments.spec import BadSpec, Spec
+from valleyscope.app.settings import Settings
 from valleyscope.app.worker.local_runner import Event, LocalRunner
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import MinimumRecord
@@ -28,6 +31,8 @@ def run_in_terminal(
     console: Console,
 ) -> int:
     """Run or continue a spec until its end; returns an exit code."""
+    if spec.curvature is not None:
+        _check_curvature(spec, data_root)
     experiment = ExperimentWriter(spec, directory)
     try:
         runner = LocalRunner(experiment, workers=workers, data_root=data_root, checkpoints=checkpoints)
@@ -42,6 +47,17 @@ def run_in_terminal(
         return 1 if runner.failures else 0
     finally:
         experiment.close()
+
+
+def _check_curvature(spec: Spec, data_root: Path | None) -> None:
+    """Refuse a spectrum that the network or the memory is too small for, before anything is trained."""
+    models = ModelInfoCache(data_root, Settings.load().max_parameters)
+    try:
+        errors = size_errors(spec, models.inspect(spec.model, spec.dataset).parameters)
+        if wrong := [f"{'.'.join(map(str, error.path))}: {error.message}" for error in errors]:
+            raise BadSpec("; ".join(wrong))
+    finally:
+        models.close()
 
 
 class _LocalProgress:

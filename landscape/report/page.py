@@ -207,6 +207,8 @@ def _caption(plane: PlaneRecord, claim: Claim | None) -> str:
 def _spanned_by(plane: PlaneRecord) -> str:
     rows, columns = plane.shape
     grid = f"{columns} by {rows} points"
+    if plane.axes:
+        return f"Measured directions around {_listed(plane.defining) or 'one minimum'}, {grid}."
     if plane.kind == "around":
         return f"Random directions around {_listed(plane.defining) or 'one minimum'}, {grid}."
     if plane.kind == "principal":
