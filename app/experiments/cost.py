@@ -150,7 +150,9 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
         "profiles": (Work(point * (spec.points * paths + _SHARPNESS_POINTS * len(spec.minima))),),
     }
     if spec.curvature is not None:
-        pieces["curvature"] = (Work(forward * _PRODUCT * min(train, _curvature_samples(spec, train)) * _products(spec)),)
+        pieces["curvature"] = (
+            Work(forward * _PRODUCT * min(train, _curvature_samples(spec, train)) * _products(spec)),
+        )
     minima = {
         name: threshold_reach(minimum, _steps(train, minimum.batch_size), model_info)
         for name, minimum in trained.items()

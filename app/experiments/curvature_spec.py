@@ -24,7 +24,7 @@ Direction = Literal["sharpest", "flattest"] | int
 
 
 class Curvature(BaseModel):
-    """Eigenvalues, trace and spectral density of the Hessian of the train loss at minima, and what follows from them."""
+    """Eigenvalues, trace and spectral density of the Hessian of the train loss at minima."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     minima: tuple[str, ...] | None = Field(

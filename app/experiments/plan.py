@@ -1,7 +1,8 @@
 """The plan of an experiment, written once: a spec becomes tasks with dependencies, and every runner executes these.
 
-train each minimum | make pruned ones compact | curvature of minima | fit each curve | frame each plane | tiles of its surface, coarse first
-profile of each curve and line | sharpness of each minimum | verdict
+train each minimum | make pruned ones compact | fit each curve | frame each plane | tiles of its surface, coarse first
+profile of each curve and line | sharpness of each minimum | curvature, its flat subspace and the theorem's trial
+verdict
 """
 
 from __future__ import annotations

@@ -143,7 +143,8 @@ class TaskContext:
     def _measured_plane(self, name: str) -> Plane:
         """A plane along measured directions; the judged minima are in its frame."""
         spec = self.spec.all_planes[name]
-        assert spec.around is not None and spec.directions is not None
+        assert spec.around is not None
+        assert spec.directions is not None
         judged = [minimum for minimum in self.spec.between or () if minimum != spec.around]
         others = {minimum: self.minimum(minimum) for minimum in judged}
         plane, self.axes[name] = measured_plane(

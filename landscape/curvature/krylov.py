@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -203,7 +204,7 @@ def eigenpairs(
         products, check = state["products"], state["check"]
     while True:
         if saved is not None:
-            saved.offer(_BASIS, lambda: {"basis": krylov.state(), "products": products, "check": check})
+            saved.offer(_BASIS, partial(_begun, krylov, products, check))
         krylov.expand()
         products += 1
         full = krylov.used == krylov.size
@@ -221,6 +222,10 @@ def eigenpairs(
             kept = _kept(values, mask, krylov.size)
             krylov.restart(values[kept], coefficients[:, kept])
             check = krylov.used + max(5, (krylov.size - krylov.used) // 4)
+
+
+def _begun(krylov: KrylovBasis, products: int, check: int) -> State:
+    return {"basis": krylov.state(), "products": products, "check": check}
 
 
 def _keep(pairs: Eigenpairs, saved: SavedState | None) -> Eigenpairs:

@@ -82,8 +82,8 @@ def curvature(
     converged when its residual norm is below ``tolerance`` times the largest eigenvalue; the error of its eigenvalue is
     about the square of that. The trace uses ``probes`` random directions, the density ``density_steps`` products each.
 
-    With ``state_path`` a call that was killed goes on from there with identical numbers; the file is removed at the end.
-    ReLU networks are smooth except on kinks; the Hessian is that of the smooth piece around the point.
+    With ``state_path`` a call that was killed goes on from there with identical numbers; the file is removed at the
+    end. ReLU networks are smooth except on kinks; the Hessian is that of the smooth piece around the point.
 
     >>> model = nn.Linear(1, 2, bias=False); _ = model.weight.data.zero_()
     >>> found = curvature(model, model, (torch.ones(4, 1), torch.tensor([0, 1, 0, 1])), top=1, lowest=1)
