@@ -76,12 +76,14 @@ def _epochs(record: CurvatureRecord, minimum: MinimumRecord | None) -> dict[str,
 
 
 def _directions(record: DirectionsRecord) -> dict[str, Any]:
+    # A group that is zero has no direction; if all are, their zeros are all there is.
+    there = record.norms > 0 if bool((record.norms > 0).any()) else np.ones(len(record.norms), dtype=bool)
     spread = [
         {"cut": cut, "removed": int(removed), "smallest": low, "median": middle, "largest": high}
         for cut, removed, (low, middle, high) in zip(
             record.cuts.tolist(),
             record.removed.tolist(),
-            ((float(row.min()), float(np.median(row)), float(row.max())) for row in record.factors),
+            ((float(row.min()), float(np.median(row)), float(row.max())) for row in record.factors[:, there]),
             strict=True,
         )
     ]

@@ -121,7 +121,14 @@ def flat_subspace(
     )
     rounding = 20 * torch.finfo(point.dtype).eps
     tolerance = max(1e-2 * cut if relative else 1e-5, rounding)
-    asked = {"cut": cut, "relative": relative, "kind": kind, "batch_norm": batch_norm, "split": split, "basis": basis}
+    asked: dict[str, object] = {
+        "cut": cut,
+        "relative": relative,
+        "kind": kind,
+        "batch_norm": batch_norm,
+        "split": split,
+        "basis": basis,
+    }
     asked |= {"samples": samples, "products": most, "seed": seed, "point": digest([point, products.labels])}
     saved = SavedState(state_path, asked)
     found = eigenpairs(

@@ -19,7 +19,7 @@ class SavedState:
     """The states of the stages of a computation in one file; without a path nothing is saved.
 
     ``identity`` says what is computed: a file with another one is replaced. A state larger than ``most_bytes`` is not
-    saved, and writing takes a twentieth of the time at most, so saving costs little however large the network is.
+    saved, and writing takes a twentieth of the time at most, so saving costs little however large the network is (except with ``every=0``: at every chance).
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class SavedState:
         if _bytes(self._stages) <= self._most_bytes:
             write_state(self._path, self._identity, self._stages)
         self._saved = time.monotonic()
-        self._wait = max(self._every, (self._saved - begin) / _WRITING_SHARE)
+        self._wait = self._every and max(self._every, (self._saved - begin) / _WRITING_SHARE)
 
     def drop(self, name: str) -> None:
         """Forget a stage that is over."""

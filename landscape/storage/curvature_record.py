@@ -135,8 +135,11 @@ def read_curvature(file: h5py.File) -> dict[str, CurvatureRecord]:
 
 
 def _read(group: h5py.Group, name: str) -> CurvatureRecord:
-    counts = {field: int(_hdf5.number_attribute(group, field)) for field in ("samples", "dimension", "products")}
-    numbers = {field: _hdf5.number_attribute(group, field) for field in NUMBERS}
+    counts: dict[str, Any] = {
+        field: int(_hdf5.number_attribute(group, field)) for field in ("samples", "dimension", "products")
+    }
+    numbers: dict[str, Any] = {field: _hdf5.number_attribute(group, field) for field in NUMBERS}
+    arrays: dict[str, Any] = {array: _hdf5.floats(group, array) for array in _SPECTRUM}
     columns = _hdf5.subgroup(group, "epochs") if _hdf5.has(group, "epochs") else None
     trials = _hdf5.subgroup(group, "trials") if _hdf5.has(group, "trials") else None
     return CurvatureRecord(
@@ -145,7 +148,7 @@ def _read(group: h5py.Group, name: str) -> CurvatureRecord:
         converged=bool(_hdf5.number_attribute(group, "converged")),
         **counts,
         **numbers,
-        **{array: _hdf5.floats(group, array) for array in _SPECTRUM},
+        **arrays,
         epochs={} if columns is None else {column: _hdf5.floats(columns, column) for column in _hdf5.names(columns)},
         directions=_read_directions(group),
         trials={}
@@ -169,7 +172,7 @@ def _read_directions(parent: h5py.Group) -> DirectionsRecord | None:
     if not _hdf5.has(parent, "directions"):
         return None
     group = _hdf5.subgroup(parent, "directions")
-    arrays = {name: _hdf5.floats(group, name) for name in ("norms", "cuts", "removed", "factors")}
+    arrays: dict[str, Any] = {name: _hdf5.floats(group, name) for name in ("norms", "cuts", "removed", "factors")}
     found = DirectionsRecord(_read_layers(group), cut=_hdf5.number_attribute(group, "cut"), **arrays)
     if _hdf5.has(group, "distances"):
         losses = _hdf5.subgroup(group, "loss")

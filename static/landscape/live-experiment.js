@@ -172,7 +172,7 @@ export class LiveExperiment extends EventTarget {
       if (this.experiment.verdict_kind !== null && (!this.ownVerdict || wasActive)) jobs.push(this.#loadVerdict());
       if (this.experiment.minima.length > 2 && this.contents.lines.length) jobs.push(this.#loadMatrix());
     }
-    if (this.files.some(({ name }) => name === 'curvature.csv')) jobs.push(this.#loadCurvature());
+    if (this.contents.curvature?.length) jobs.push(this.#loadCurvature());
     await Promise.all(jobs);
     if (this.#tiles.size) this.#schedule('refresh', REFRESH_DELAY, () => this.refresh());
   }
@@ -221,13 +221,9 @@ export class LiveExperiment extends EventTarget {
   }
 
   async #loadCurvature() {
-    try {
-      const { minima } = await this.#get('/curvature');
-      this.curvature = each(minima, curvatureOf);
-      this.#changed('curvature');
-    } catch (error) {
-      if (error.status !== 404) throw error; // not computed yet
-    }
+    const { minima } = await this.#get('/curvature');
+    this.curvature = each(minima, curvatureOf);
+    this.#changed('curvature');
   }
 
   /** All quantities of a plane; a plane that is not computed yet is skipped. */

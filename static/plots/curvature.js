@@ -25,7 +25,11 @@ export function spectrumFigure(minima, { mode }) {
       hovertemplate: `%{x:.4g} ${escaped(name)}<extra></extra>`,
     },
   ]);
-  return figure(data, mode, { x: 'eigenvalue', y: 'density', yaxis: logAxis([densities, [foot / 2.4 ** minima.length]]) });
+  return figure(data, mode, {
+    x: 'eigenvalue',
+    y: 'density',
+    yaxis: { ...logAxis([densities, [foot / 2.4 ** minima.length]]), exponentformat: 'power' },
+  });
 }
 
 /** Largest eigenvalue and trace after the epochs of which snapshots were kept. */
@@ -36,10 +40,12 @@ export function growthFigure(minima, { mode, room, narrow }) {
 
 /** The direction factor of every group, by layer. */
 export function factorsFigure(minima, { mode }) {
+  // A group that is zero has no direction.
+  const there = ({ norms }) => (_, group) => norms[group] > 0;
   const data = minima.map(({ name, color, summary: { directions } }) => ({
     type: 'box',
-    x: directions.layers,
-    y: directions.factors,
+    x: directions.layers.filter(there(directions)),
+    y: directions.factors.filter(there(directions)),
     name,
     boxpoints: 'all',
     pointpos: 0,

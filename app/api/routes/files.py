@@ -121,7 +121,7 @@ async def download(
 
 def _names(row: ExperimentRow) -> list[str]:
     """The files that an experiment can have; clients can name no others. Two minima have one line, and no matrix."""
-    made = (SURFACE, MATRIX) if len(row.spec["minima"]) > 2 else (SURFACE,)
+    made: tuple[str, ...] = (SURFACE, MATRIX) if len(row.spec["minima"]) > 2 else (SURFACE,)
     made += CURVATURE if row.spec.get("curvature") is not None else ()
     minima = () if row.imported is not None else row.spec["minima"]
     weights = [f"{minimum}.safetensors" for minimum in minima]
