@@ -72,6 +72,7 @@ def plane_json(plane: PlaneRecord) -> dict[str, Any]:
         "paths": {name: typed_array(places) for name, places in plane.paths.items()},
         "defining": list(plane.defining),
         "note": plane.note,
+        "axes": list(plane.axes),
     }
 
 

@@ -36,7 +36,7 @@ class ExperimentSummary(ResponseModel):
     id: Identifier
     name: str = Field(description="display name")
     state: ExperimentState = Field(description="queued, running, done, failed or cancelled")
-    stage: str = Field(description="minima, curves, surfaces, profiles or verdict")
+    stage: str = Field(description="minima, curves, surfaces, profiles, curvature or verdict")
     progress: float = Field(ge=0, le=1, description="completed share")
     seconds_left: float | None = Field(description="estimated time left; null while unknown")
     created: datetime
@@ -138,6 +138,7 @@ class Surface(ResponseModel):
     distances: dict[str, float] = Field(description="distance of each named point from the plane")
     paths: dict[str, TypedArray] = Field(description="curves and trajectories, projected: n rows of x and y")
     defining: list[str] = Field(description="names of the points that span the plane")
+    axes: list[str] = Field([], description="where x and y lead, for planes along measured directions; else empty")
     level: ToleranceLevel | None = Field(description="null before the verdict, or if the plane does not show its claim")
     note: str
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from valleyscope.app.experiments.curvature_spec import Curvature, Direction, curvature_errors
 from valleyscope.app.experiments.method_comparison import star, with_methods
 from valleyscope.app.experiments.spec_errors import InvalidField, raise_errors
 from valleyscope.app.experiments.spec_errors import Path as FieldPath
@@ -136,6 +137,11 @@ class Plane(BaseModel):
     margin: float = Field(0.2, ge=0, le=10, description="space around the named points, as a share of their extent")
     complete: Literal["random"] | None = Field(None, description="what replaces a missing direction; else refused")
     seed: Seed = Field(0, description="seed of random directions")
+    directions: tuple[Direction, Direction] | None = Field(
+        None,
+        description="of `around`, instead of random ones: sharpest, flattest, or eigenvectors by number from 1, "
+        "the largest; they need `curvature`",
+    )
 
     @model_validator(mode="after")
     def _check_plane(self) -> Self:
@@ -144,6 +150,12 @@ class Plane(BaseModel):
             raise ValueError(f"give exactly one of through, around and trajectory, not {' and '.join(given) or 'none'}")
         if self.through is not None and len(set(self.through)) < 3:
             raise ValueError(f"through={list(self.through)} needs three different points")
+        if self.directions is not None and self.around is None:
+            raise ValueError("directions belong to a plane around a minimum: give around, too")
+        if self.directions is not None:
+            first, second = (1 if direction == "sharpest" else direction for direction in self.directions)
+            if first == second or any(isinstance(number, int) and number < 1 for number in (first, second)):
+                raise ValueError(f"directions={list(self.directions)}: give two different ones, numbers from 1")
         return self
 
 
@@ -199,6 +211,9 @@ class Spec(BaseModel):
     )
     points: int = Field(61, ge=3, le=10_001, description="values of t along curves and lines")
     verdict: Judgement = Field(Judgement(), description="what is judged, and how")
+    curvature: Curvature | None = Field(
+        None, description="eigenvalues and direction factors of minima; none by default"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -219,6 +234,7 @@ class Spec(BaseModel):
                 *self._curve_errors(),
                 *self._plane_errors(),
                 *self._verdict_errors(),
+                *curvature_errors(self),
             ]
         )
         return self

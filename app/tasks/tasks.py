@@ -26,6 +26,7 @@ from valleyscope.app.experiments.task_results import (
 )
 from valleyscope.app.tasks.compact_task import make_compact
 from valleyscope.app.tasks.context import TaskContext
+from valleyscope.app.tasks.curvature_tasks import measure_curvature
 from valleyscope.app.tasks.fit_watch import FitWatch, read_fit
 from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.tasks.torch_device import MemoryFull, device_name, is_memory_full, set_precision, torch_device
@@ -75,6 +76,8 @@ def _batch_size(assignment: Assignment) -> str:
         return f"curves.{task.subject}.batch_size={size}"
     if task.kind is Kind.TRAIN and "batch_size" in spec.minima[task.subject].model_fields_set:
         return f"minima.{task.subject}.batch_size={spec.minima[task.subject].batch_size}"
+    if spec.curvature is not None and task.stage == "curvature":
+        return f"curvature.samples={spec.curvature.samples or 'all'}"
     return f"training.batch_size={spec.training.batch_size}"
 
 
@@ -101,6 +104,8 @@ def _run(context: TaskContext, task: Task, report: Report, cancelled: CancelChec
             return _sharpness(context, task.subject, cancelled)
         case Kind.COMPACT:
             return make_compact(context, task.subject)
+        case Kind.CURVATURE | Kind.SNAPSHOT_CURVATURE | Kind.DIRECTIONS | Kind.TRIAL:
+            return measure_curvature(context, task, report, cancelled)
         case Kind.VERDICT:
             return _judge(context)
 
@@ -227,6 +232,7 @@ def _frame(context: TaskContext, name: str) -> FramedPlane:
         defining=spec.through or tuple(filter(None, (spec.around, spec.trajectory))),
         path_points=context.spec.points,
         trajectories=context.trajectories(name),
+        axes=context.axes.get(name, ()),
     )
     return FramedPlane(record)
 

@@ -3,7 +3,7 @@
 import { fromJson } from '../plots/numbers.js';
 import { claimOf, planesInOrder } from './claim.js';
 import { Plane, decoded } from './plane.js';
-import { each, minimumOf, pathOf } from './records.js';
+import { curvatureOf, each, minimumOf, pathOf } from './records.js';
 
 const REFRESH_DELAY = 1500;
 const BATCH_DELAY = 120;
@@ -17,6 +17,8 @@ export class LiveExperiment extends EventTarget {
   pair = null;
   /** Barrier and rise between every two minima, as /matrix sends them; null with fewer than three, or before a line. */
   matrix = null;
+  /** The curvature of minima by name; null where the spec asks for none. */
+  curvature = null;
   /** @type {Map<string, Plane>} */
   planes = new Map();
   minima = {};
@@ -170,6 +172,7 @@ export class LiveExperiment extends EventTarget {
       if (this.experiment.verdict_kind !== null && (!this.ownVerdict || wasActive)) jobs.push(this.#loadVerdict());
       if (this.experiment.minima.length > 2 && this.contents.lines.length) jobs.push(this.#loadMatrix());
     }
+    if (this.contents.curvature?.length) jobs.push(this.#loadCurvature());
     await Promise.all(jobs);
     if (this.#tiles.size) this.#schedule('refresh', REFRESH_DELAY, () => this.refresh());
   }
@@ -215,6 +218,12 @@ export class LiveExperiment extends EventTarget {
   async #loadMatrix() {
     this.matrix = await this.#get('/matrix');
     this.#changed('matrix');
+  }
+
+  async #loadCurvature() {
+    const { minima } = await this.#get('/curvature');
+    this.curvature = each(minima, curvatureOf);
+    this.#changed('curvature');
   }
 
   /** All quantities of a plane; a plane that is not computed yet is skipped. */

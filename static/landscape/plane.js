@@ -7,6 +7,8 @@ export class Plane {
     this.kind = answer.kind;
     this.unit = answer.unit;
     this.note = answer.note;
+    /** Where x and y lead, if more is known than the kind. */
+    this.axes = answer.axes ?? [];
     this.x = decoded(answer.x);
     this.y = decoded(answer.y);
     this.rows = this.y.length;

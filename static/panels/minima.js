@@ -6,6 +6,7 @@ import { loss, percent } from '../format.js';
 import { Plot } from '../plots/plot.js';
 import { sparsityFigure } from '../plots/sparsity.js';
 import { QUANTITIES, trainingFigure } from '../plots/training.js';
+import { curvatureCells } from './curvature.js';
 import { toggle } from './toolbar-controls.js';
 import { METRICS, layersTable, metricsOf, trainingTable } from './tables.js';
 
@@ -25,6 +26,7 @@ export class MinimaPanel {
   draw() {
     const sharpness = this.#live.ownVerdict?.sharpness ?? {};
     const runs = this.#live.runs;
+    const { curvature } = this.#live;
     const hasSharpness = Object.keys(sharpness).length > 0;
     this.words.textContent = [
       'Losses in nats, after the last epoch.',
@@ -37,7 +39,11 @@ export class MinimaPanel {
       dataTable({
         caption: 'minima',
         text: ['minimum', 'optimiser'],
-        numbers: hasSharpness ? [...METRICS, 'sharpness'] : METRICS,
+        numbers: [
+          ...METRICS,
+          ...(hasSharpness ? ['sharpness'] : []),
+          ...(curvature ? ['largest eigenvalue', 'trace'] : []),
+        ],
         rows: this.#live.experiment.minima.map((name) => {
           const run = runs.find((found) => found.name === name);
           const final = run?.final ?? {};
@@ -46,6 +52,7 @@ export class MinimaPanel {
             run?.optimizer || this.#stage(name, final.epoch),
             ...metricsOf(final, zeroGroups(run)),
             ...(hasSharpness ? [rise(sharpness[name])] : []),
+            ...(curvature ? curvatureCells(curvature[name]) : []),
           ];
         }),
       }),

@@ -13,6 +13,7 @@ import { SHOWN, pairOf, readView } from '../landscape/view-state.js';
 import { Downloads } from '../panels/downloads.js';
 import { MethodsPanel } from '../panels/methods.js';
 import { CompactPanel } from '../panels/compact.js';
+import { CurvaturePanel } from '../panels/curvature.js';
 import { ExperimentHeading } from '../panels/experiment-heading.js';
 import { FittingPanel } from '../panels/fits.js';
 import { MatrixPanel } from '../panels/matrix.js';
@@ -57,6 +58,7 @@ class ExperimentView {
     this.matrix = new MatrixPanel(live, shared);
     this.minima = new MinimaPanel(live, shared);
     this.compact = new CompactPanel(live, shared);
+    this.curvature = new CurvaturePanel(live, shared);
     this.sparsity = new SparsityPanel(live, shared);
     this.training = new TrainingPanel(live, shared);
     this.fits = new FittingPanel(live, shared);
@@ -86,6 +88,7 @@ class ExperimentView {
       this.minima.node,
       this.compact.node,
       this.sparsity.node,
+      this.curvature.node,
       this.training.node,
       this.fits.node,
       this.provenance.node,
@@ -114,6 +117,7 @@ class ExperimentView {
     this.fits.update(this.view);
     this.sparsity.draw();
     this.methods.draw();
+    this.curvature.draw();
   }
 
   /** Redraw the parts that changed. */
@@ -122,6 +126,10 @@ class ExperimentView {
     if (parts.has('experiment') || parts.has('verdict') || parts.has('minima')) this.verdict.draw();
     if (parts.has('experiment') || parts.has('minima') || parts.has('verdict')) this.minima.draw();
     if (parts.has('minima')) this.compact.draw();
+    if (parts.has('curvature')) {
+      this.curvature.draw();
+      this.minima.draw();
+    }
     // Panels that wait for numbers must know when the experiment ended.
     const turned = this.live.active !== this.wasActive;
     this.wasActive = this.live.active;
@@ -169,7 +177,7 @@ class ExperimentView {
     this.context.theme.removeEventListener('change', this.ontheme);
     this.live.close();
     this.downloads.close();
-    for (const panel of [this.surfaces, this.profiles, this.training, this.fits, this.sparsity, this.methods]) panel.close();
+    for (const panel of [this.surfaces, this.profiles, this.training, this.fits, this.sparsity, this.methods, this.curvature]) panel.close();
   }
 
   #drawHead() {
