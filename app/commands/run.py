@@ -94,7 +94,12 @@ def _minima_table(minima: Mapping[str, MinimumRecord]) -> Table:
             minimum.name,
             f"{final['train_loss']:.3g}",
             f"{final['test_loss']:.3g}",
-            *(f"{100 * final[key]:.1f} %" for key in ("train_accuracy", "test_accuracy", "sparsity", "zero_groups")),
+            *(_percent(final.get(key)) for key in ("train_accuracy", "test_accuracy", "sparsity", "zero_groups")),
             f"{final['seconds']:.0f} s",
         )
     return table
+
+
+def _percent(share: float | None) -> str:
+    """An empty cell for losses without accuracy."""
+    return "" if share is None else f"{100 * share:.1f} %"
