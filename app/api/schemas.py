@@ -128,6 +128,7 @@ class Surface(ResponseModel):
     split: str
     value: Literal["loss", "error"]
     unit: str = Field(description="of both axes")
+    loss_unit: str = Field("nats", description="of losses; empty for a loss with a unit of its own, such as mse")
     complete: bool = Field(description="whether every point is computed")
     computed: int = Field(description="number of computed points")
     x: TypedArray
@@ -213,12 +214,13 @@ class Minima(ResponseModel):
 
 
 class PathProfile(ResponseModel):
-    """Loss (nats) and error (a share) along a path."""
+    """Loss (in nats, unless loss_unit says otherwise) and error (a share) along a path."""
 
     name: str
     kind: str = Field(description="bezier, polychain, line or curve")
     start: str
     end: str
+    loss_unit: str = Field("nats", description="of losses; empty for a loss with a unit of its own, such as mse")
     t: list[float]
     arc: list[Number] = Field(description="distance along the path in weight space")
     loss: dict[str, list[Number]] = Field(description="by split")

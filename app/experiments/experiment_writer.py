@@ -239,6 +239,7 @@ def _provenance(spec: Spec) -> dict[str, Any]:
         "dataset": spec.dataset,
         "seeds": {name: {seed: getattr(minimum, seed) for seed in seeds} for name, minimum in trained.items()},
         "versions": {"python": platform.python_version(), **libraries},
+        **({} if spec.loss == "cross_entropy" else {"loss": spec.loss}),
         "batch_norm": spec.batch_norm,
         "precision": spec.precision,
         "samples": spec.samples or "all",

@@ -201,7 +201,9 @@ def _may_have_zero_groups(spec: Spec, minimum: str) -> bool:
         return True
     run = spec.minimum(minimum)
     return (
-        run.optimizer != "sgd" or run.method is not None or (run.of is not None and _may_have_zero_groups(spec, run.of))
+        run.optimizer not in ("sgd", "adamw", "sam")
+        or run.method is not None
+        or (run.of is not None and _may_have_zero_groups(spec, run.of))
     )
 
 

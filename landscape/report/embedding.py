@@ -39,7 +39,7 @@ def import_map(script: str, loss_unit: str = "nats") -> str:
             continue
         source = (STATIC / name).read_text(encoding="utf-8")
         if name.endswith(".json"):
-            source = source if loss_unit == "nats" else source.replace("loss, nats", "loss")
+            source = source if loss_unit == "nats" else source.replace(", nats", "")
             source = f"export default {source}"
         else:
             # A data URL has no folder that a relative address could start from, and is JavaScript by its type.

@@ -64,6 +64,20 @@ export class LiveExperiment extends EventTarget {
     return this.experiment.spec.splits ?? ['train', 'test'];
   }
 
+  /** The unit of losses: nats, or none. */
+  get lossUnit() {
+    const [plane] = this.planes.values();
+    const [path] = this.paths;
+    return plane?.lossUnit ?? path?.loss_unit ?? (hasOwnUnit(this.experiment) ? '' : 'nats');
+  }
+
+  /** Whether there are errors to show; losses such as mse have none. */
+  get hasErrors() {
+    if (this.planes.size) return [...this.planes.values()].some(({ quantities }) => quantities.some(([, value]) => value === 'error'));
+    if (this.paths.length) return this.paths.some(({ error }) => Object.values(error).some((list) => list.some(Number.isFinite)));
+    return !hasOwnUnit(this.experiment);
+  }
+
   /** Minima in the order of the spec, trained or in training. */
   get runs() {
     return this.experiment.minima.flatMap((name) => this.minima[name] ?? this.inTraining[name] ?? []);
@@ -333,3 +347,5 @@ export class LiveExperiment extends EventTarget {
     return this.#api.binary(this.#path + path, { signal: this.#closing.signal });
   }
 }
+
+const hasOwnUnit = ({ spec } = {}) => ['mse', 'l1'].includes(spec?.loss);

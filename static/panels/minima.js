@@ -9,6 +9,7 @@ import { QUANTITIES, trainingFigure } from '../plots/training.js';
 import { curvatureCells } from './curvature.js';
 import { toggle } from './toolbar-controls.js';
 import { METRICS, layersTable, metricsOf, trainingTable } from './tables.js';
+import { lossUnit } from '../plots/loss-unit.js';
 
 export class MinimaPanel {
   #live;
@@ -29,7 +30,7 @@ export class MinimaPanel {
     const { curvature } = this.#live;
     const hasSharpness = Object.keys(sharpness).length > 0;
     this.words.textContent = [
-      'Losses in nats, after the last epoch.',
+      lossUnit() ? `Losses in ${lossUnit()}, after the last epoch.` : 'Losses after the last epoch.',
       'Sparsity: parameters that are exactly zero; zero groups: whole filters, rows or kernels with their bias.',
       hasSharpness ? 'Sharpness: how much the train loss rises on average at that relative distance.' : '',
     ].join(' ');

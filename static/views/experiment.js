@@ -25,6 +25,7 @@ import { VerdictPanel, stateText } from '../panels/verdict.js';
 import { loadPlotly } from '../plotly.js';
 import { Tooltip } from '../plots/cursor.js';
 import { paperFigure, surfacesFigure, rendered } from '../plots/export.js';
+import { showLossUnit } from '../plots/loss-unit.js';
 
 export default async function mount(root, context) {
   const page = element('div.page.experiment', { 'aria-busy': 'true' }, element('h1', { tabIndex: -1 }, 'Experiment'));
@@ -107,6 +108,7 @@ class ExperimentView {
 
   /** Redraw what depends on the URL or the theme. */
   update(query) {
+    showLossUnit(this.live.lossUnit);
     this.live.judge(pairOf(query, this.live.experiment.minima));
     this.view = readView(query, this.live.planeOrder);
     this.page.dataset.show = SHOWN[this.view.show].panes.length > 1 ? 'pair' : 'single';
@@ -122,6 +124,7 @@ class ExperimentView {
 
   /** Redraw the parts that changed. */
   draw(parts) {
+    showLossUnit(this.live.lossUnit);
     if (parts.has('experiment')) this.#drawHead();
     if (parts.has('experiment') || parts.has('verdict') || parts.has('minima')) this.verdict.draw();
     if (parts.has('experiment') || parts.has('minima') || parts.has('verdict')) this.minima.draw();
