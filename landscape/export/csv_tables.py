@@ -17,11 +17,13 @@ from typing import Any
 from valleyscope.landscape.analysis.method_table import COLUMNS, method_table
 from valleyscope.landscape.analysis.pair_matrix import QUANTITIES, pair_matrix
 from valleyscope.landscape.analysis.published import published_beside
+from valleyscope.landscape.export.curvature_tables import curvature_rows, factor_rows, theorem_rows
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Grid, PathValues
 
 Row = Sequence[Any]
+CURVATURE_TABLES = {"curvature.csv": curvature_rows, "factors.csv": factor_rows, "theorem.csv": theorem_rows}
 
 
 def write_spreadsheets(landscape: Landscape, directory: Path) -> list[Path]:
@@ -37,6 +39,7 @@ def write_spreadsheets(landscape: Landscape, directory: Path) -> list[Path]:
         "layers.csv": _layers(landscape),
         "methods.csv": _methods(landscape),
         "published.csv": _published(landscape),
+        **{name: rows(landscape) for name, rows in CURVATURE_TABLES.items()},
     }
     written = []
     for name, rows in tables.items():
@@ -59,6 +62,11 @@ def surface_chunks(landscape: Landscape, rows: int = 2000) -> Iterator[bytes]:
 def matrix_csv(landscape: Landscape) -> bytes:
     """The bytes of matrix.csv."""
     return _encoded(_matrix(landscape))
+
+
+def curvature_csv(landscape: Landscape, name: str) -> bytes:
+    """The bytes of curvature.csv, factors.csv or theorem.csv."""
+    return _encoded(CURVATURE_TABLES[name](landscape))
 
 
 def _surface(landscape: Landscape) -> Iterator[Row]:

@@ -25,6 +25,7 @@ from valleyscope.landscape.figures.theme import quantity_title
 from valleyscope.landscape.plot_style import STATIC, STYLE
 from valleyscope.landscape.report import tables
 from valleyscope.landscape.report.compact_table import compact_table
+from valleyscope.landscape.report.curvature_section import curvature_section
 from valleyscope.landscape.report.embedding import figure_data, import_map
 from valleyscope.landscape.report.html_text import moment, text
 from valleyscope.landscape.report.matrix_section import matrix_section
@@ -57,6 +58,7 @@ def report_html(landscape: Landscape) -> str:
             matrix_section(landscape, colours),
             _methods_section(landscape),
             _minima_section(landscape, colours),
+            curvature_section(landscape, _figure),
             _training_section(landscape, colours),
             _surfaces_section(planes),
             _section("Provenance", tables.provenance_list(landscape) + tables.spec_block(landscape)),
@@ -211,6 +213,8 @@ def _caption(plane: PlaneRecord, claim: Claim | None) -> str:
 def _spanned_by(plane: PlaneRecord) -> str:
     rows, columns = plane.shape
     grid = f"{columns} by {rows} points"
+    if plane.axes:
+        return f"Measured directions around {_listed(plane.defining) or 'one minimum'}, {grid}."
     if plane.kind == "around":
         return f"Random directions around {_listed(plane.defining) or 'one minimum'}, {grid}."
     if plane.kind == "principal":

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from valleyscope.landscape.analysis.barriers import path_barrier
+from valleyscope.landscape.analysis.curvature_summary import spectrum_cells
 from valleyscope.landscape.analysis.method_table import COLUMNS, MethodRow
 from valleyscope.landscape.figures.profile import path_label
 from valleyscope.landscape.report.html_text import MISSING, barrier, loss, moment, percent, text
@@ -36,6 +37,10 @@ def minima_table(landscape: Landscape, colours: Mapping[str, str]) -> str:
             cells.append(_rise(sharpness.get(minimum.name)))
         rows.append(cells)
     heads += ["sharpness"] if sharpness else []
+    if landscape.curvature:
+        heads += ["largest eigenvalue", "trace"]
+        for row, name in zip(rows, landscape.minima, strict=True):
+            row += _curvature(landscape, name)
     if landscape.minima and not any(_has_error(minimum) for minimum in landscape.minima.values()):
         column = heads.index("test accuracy")
         heads, *rows = [[*row[:column], *row[column + 1 :]] for row in (heads, *rows)]
@@ -161,6 +166,15 @@ def _rise(values: Mapping[str, Any] | None) -> str:
     radius = values.get("radius")
     within = f" <small>within {radius:.3g}</small>" if isinstance(radius, int | float) else ""
     return f"+{loss(values['rise'])}{within}"
+
+
+def _curvature(landscape: Landscape, name: str) -> list[str]:
+    found = spectrum_cells(landscape.curvature.get(name))
+    if not found:
+        return [MISSING, MISSING]
+    error = "" if np.isnan(found["trace_error"]) else f" <small>± {found['trace_error']:.2g}</small>"
+    trace = MISSING if np.isnan(found["trace"]) else f"{found['trace']:.3g}{error}"
+    return [f"{found['largest']:.3g}", trace]
 
 
 def _barrier(path: PathRecord) -> float | None:

@@ -14,6 +14,7 @@ from torch.optim import SGD, Optimizer
 from valleyscope.training.batch_norm import NORMS
 from valleyscope.training.datasets import Dataset
 from valleyscope.training.models.remaining_operations import RemainingOperations
+from valleyscope.training.optimizer_builder import build_optimizer
 from valleyscope.training.parameter_groups import ParameterGroup, broadcast_masks, prunable
 from valleyscope.training.settings import Training
 
@@ -58,6 +59,10 @@ class RunContext:
         everything = [parameter for group in self.groups for parameter in group["params"]]
         return SGD(everything, lr=lr, momentum=self.settings.momentum, weight_decay=self.settings.weight_decay)
 
+    def optimizer(self) -> Optimizer:
+        """The optimiser that the settings name, over all parameters."""
+        return build_optimizer([parameter for group in self.groups for parameter in group["params"]], self.settings)
+
 
 class Method:
     """Hooks around the training loop. This one does nothing: plain SGD.
@@ -74,7 +79,7 @@ class Method:
 
     def optimizer(self) -> Optimizer:
         """The optimiser of the epochs before the cut; called once."""
-        return self.context.sgd(self.context.settings.lr)
+        return self.context.optimizer()
 
     def start(self) -> None:
         """Before the first step."""

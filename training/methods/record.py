@@ -39,10 +39,11 @@ def pruning_text(record: dict[str, Any], *, retrained: bool = False) -> str:
     elif record["method"] in THRESHOLDS and ("wished_sparsity" in record or "wished_macs" in record):
         parts.append("the threshold acted to the end, and the rest of the wish was cut by norm")
     if cut is not None:
-        before, after = (_percent(cut[f"test_accuracy_{when}"]) for when in ("before", "after"))
-        lost = f"test accuracy {before} before, {after} after"
-        if "test_accuracy_stale" in cut:
-            lost += f" ({_percent(cut['test_accuracy_stale'])} with stale BatchNorm statistics)"
+        quantity, shown = ("accuracy", _percent) if "test_accuracy_before" in cut else ("loss", _short)
+        before, after = (shown(cut[f"test_{quantity}_{when}"]) for when in ("before", "after"))
+        lost = f"test {quantity} {before} before, {after} after"
+        if f"test_{quantity}_stale" in cut:
+            lost += f" ({shown(cut[f'test_{quantity}_stale'])} with stale BatchNorm statistics)"
         when = f"after epoch {cut['epoch']}" if cut["epoch"] else "at the start"
         parts.append(f"cut {when}: {lost}")
         if cut["collapsed"]:
@@ -56,3 +57,7 @@ def pruning_text(record: dict[str, Any], *, retrained: bool = False) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}"

@@ -11,8 +11,8 @@ import math
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
+from valleyscope.training.losses import batch_loss
 from valleyscope.training.methods.method import RunContext
 from valleyscope.training.parameter_groups import ParameterGroup, companion_rows, group_dims, group_norms
 
@@ -53,7 +53,7 @@ def taylor_scores(context: RunContext) -> Scores:
     size = context.settings.batch_size
     with torch.enable_grad():
         for start in range(0, len(x), size):
-            loss = cross_entropy(model(x[start : start + size]), y[start : start + size])
+            loss = batch_loss(data.loss, model(x[start : start + size]), y[start : start + size])
             gradients = iter(torch.autograd.grad(loss, parameters))
             for layer in context.layers:
                 total[layer["name"]] += taylor_of(layer, [next(gradients) for _ in layer["params"]])
