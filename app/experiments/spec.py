@@ -401,7 +401,7 @@ class Spec(BaseModel):
         merged = {"seed": self.seed} | inherited | own.model_dump(exclude_unset=True)
         # Options that `training` has for other methods are not this one's; plain SGD never minded AltSDP's.
         options = set(METHODS[merged.get("method") or "altsdp"].options)
-        if merged.get("method") is None and merged.get("optimizer", "sgd") == "sgd":
+        if merged.get("method") is None and merged.get("optimizer", "sgd") != "altsdp":
             options.discard("retrain")
         for field in OPTIONS - options - own.model_fields_set:
             merged.pop(field, None)
