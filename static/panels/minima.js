@@ -27,7 +27,7 @@ export class MinimaPanel {
     const runs = this.#live.runs;
     const hasSharpness = Object.keys(sharpness).length > 0;
     this.words.textContent = [
-      'Losses in nats, after the last epoch.',
+      runs.some(({ epochs }) => epochs.epoch?.length) ? 'Losses in nats, after the last epoch.' : 'Losses in nats.',
       'Sparsity: parameters that are exactly zero; zero groups: whole filters, rows or kernels with their bias.',
       hasSharpness ? 'Sharpness: how much the train loss rises on average at that relative distance.' : '',
     ].join(' ');
@@ -54,7 +54,8 @@ export class MinimaPanel {
 
   /** The state of an untrained minimum. */
   #stage(name, epoch) {
-    const { active, workers } = this.#live;
+    const { active, workers, experiment } = this.#live;
+    if (experiment.origin === 'imported') return '–';
     if (epoch === undefined && workers.some(({ task }) => task === `train:${name}`)) return 'starting';
     if (epoch === undefined) return active ? 'waiting' : 'not trained';
     return active ? `training, epoch ${epoch}` : `stopped at epoch ${epoch}`;
