@@ -117,6 +117,7 @@ class ToleranceLevel(ResponseModel):
     value: float = Field(description="end plus tolerance: where pictures draw the tolerance contour")
     peak: float = Field(description="highest value on the judged paths and on the way to the control")
     judged: bool = Field(description="false: the verdict does not judge this quantity")
+    floor: float | None = Field(None, description="of a slope: the lowest value of the line plus the tolerance")
 
 
 class Surface(ResponseModel):
