@@ -40,6 +40,7 @@ ORDER = {
         {"network"},
         {"convolution"},
         {"evaluation"},
+        {"alignment"},
         {"fitting"},
         {"curvature"},
         {"analysis"},
