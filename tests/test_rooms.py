@@ -40,6 +40,7 @@ ORDER = {
         {"network"},
         {"convolution"},
         {"evaluation"},
+        {"estimation"},
         {"fitting"},
         {"curvature"},
         {"analysis"},
