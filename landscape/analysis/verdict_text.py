@@ -170,8 +170,9 @@ def _test_error(verdict: Verdict) -> str:
         return f"Test error along the line: {span}."
     rise = judged.line.rise
     inside = f"; tolerance {_points(judged.tolerance)}"
+    level = "" if verdict.level is None else f"{100 * verdict.level:g} % "
     if rise.low is not None and rise.high is not None:
-        inside = f"{100 * verdict.level:g} % interval {100 * rise.low:.1f} to {100 * rise.high:.1f}{inside}"
+        inside = f"{level}interval {100 * rise.low:.1f} to {100 * rise.high:.1f}{inside}"
     size = f"{_points(rise.value)} ({inside.removeprefix('; ')})"
     if rise.surely_within(judged.tolerance):
         return f"Test error along the line stays within {size}: {span}."
@@ -193,6 +194,8 @@ def _climb(barrier: Barrier | None, verdict: Verdict, *, limit: bool = False) ->
     if _is_none(barrier, verdict):
         return f"has no barrier{tolerance}"
     size = _judged(barrier, verdict) if limit else _numbers(barrier, verdict)
+    if barrier.value < _negligible(verdict):  # and what may be above is in the interval
+        return f"has no barrier{size[size.index(' (') :]}"
     return f"rises {size} above its higher end"
 
 
@@ -231,12 +234,12 @@ def _is_none(estimate: Estimate, verdict: Verdict) -> bool:
 
 
 def _interval(estimate: Estimate, verdict: Verdict) -> str:
-    level = verdict.level
     if estimate.low is None or estimate.high is None:
         return ""
+    level = "" if verdict.level is None else f"{100 * verdict.level:g} % "
     if estimate.high - estimate.low < _negligible(verdict):
-        return f"{100 * level:g} % interval none"
-    return f"{100 * level:g} % interval {_number(estimate.low)} to {_number(estimate.high)}"
+        return f"{level}interval none"
+    return f"{level}interval {_number(estimate.low)} to {_number(estimate.high)}"
 
 
 def _number(value: float) -> str:

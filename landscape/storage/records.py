@@ -86,7 +86,8 @@ class PlaneRecord:
 
     ``points`` has the coordinates of all named points, projected on the plane, ``distances`` their distances from it.
     ``paths`` has projected curves by name and trajectories as ``trajectory:<minimum>``, each (n, 2). ``unit`` is the
-    unit of the axes: a distance, except in files of some other tools.
+    unit of the axes: a distance, except in files of some other tools. ``axes`` says where x and y lead, if the record
+    knows more than its kind.
     """
 
     name: str
@@ -102,6 +103,7 @@ class PlaneRecord:
     note: str = ""
     unit: str = DISTANCE
     loss_unit: str = "nats"
+    axes: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -6,6 +6,7 @@ import { element, icon } from '../elements.js';
 import { aboutDuration, counted, duration, percent } from '../format.js';
 import { barrierText, fromJson, intervalText } from '../plots/numbers.js';
 import { STAGES, stepsOf, taskText } from './stage-names.js';
+import { lossUnit, withLossUnit } from '../plots/loss-unit.js';
 
 /** "digits · cnn 16-32, 128 · 3 minima" */
 export function factsOf({ dataset, spec, minima }) {
@@ -94,11 +95,11 @@ export class VerdictPanel {
     const errors = verdict.test_error?.line;
     const sparse = this.#sparsest([start, end]);
     return [
-      estimateCell(`rise, line ${start} to ${end}`, verdict.line?.rise?.value, verdict.line?.rise, verdict.level),
-      barrierCell(`barrier, line ${start} to ${end}`, verdict.line, verdict.level),
-      barrierCell(`barrier, curve ${verdict.curve?.name ?? ''}`, verdict.curve, verdict.level),
-      barrierCell(`control: line to ${control.name}`, control.line, verdict.level),
-      barrierCell(`control: curve to ${control.name}`, control.curve, verdict.level),
+      estimateCell(`rise, line ${start} to ${end}`, verdict.line?.rise?.value, verdict.line?.rise, verdict),
+      barrierCell(`barrier, line ${start} to ${end}`, verdict.line, verdict),
+      barrierCell(`barrier, curve ${verdict.curve?.name ?? ''}`, verdict.curve, verdict),
+      barrierCell(`control: line to ${control.name}`, control.line, verdict),
+      barrierCell(`control: curve to ${control.name}`, control.curve, verdict),
       errors
         ? cell(
             'test error on the line',
@@ -118,7 +119,7 @@ export class VerdictPanel {
     return cell(
       `${name}: groups exactly zero`,
       percent(final.zero_groups),
-      `test accuracy ${percent(final.test_accuracy)}`,
+      Number.isFinite(final.test_accuracy) ? `test accuracy ${percent(final.test_accuracy)}` : '',
     );
   }
 }
@@ -130,14 +131,16 @@ function stages(experiment) {
       state === 'done' ? icon('check') : null, words, state === 'done' ? element('span.visually-hidden', {}, ' (done)') : null)));
 }
 
-function barrierCell(label, values, level) {
-  return values ? estimateCell(label, values.barrier === null ? Infinity : values.barrier, values, level) : null;
+function barrierCell(label, values, verdict) {
+  return values ? estimateCell(label, values.barrier === null ? Infinity : values.barrier, values, verdict) : null;
 }
 
-function estimateCell(label, value, interval, level) {
+/** A number over its interval and its unit; a loss with a unit of its own has none. */
+function estimateCell(label, value, interval, { level }) {
   if (value === undefined || value === null) return null;
   const text = intervalText(interval.low, interval.high);
-  const below = text && text !== 'none' ? `${level ? `${Math.round(100 * level)} %: ` : ''}${text} nats` : text ? `nats, interval: ${text}` : 'nats';
+  const shown = text && text !== 'none';
+  const below = shown ? withLossUnit(`${level ? `${Math.round(100 * level)} %: ` : ''}${text}`) : [lossUnit(), text && `interval: ${text}`].filter(Boolean).join(', ');
   return cell(label, barrierText(fromJson(value)), below);
 }
 

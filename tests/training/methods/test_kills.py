@@ -1,0 +1,109 @@
+"""A run of each kind of method that is killed (SIGKILL) again and again ends with the weights of an undisturbed run."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.training.methods.cases import normed, run
+from valleyscope.training.checkpoints import read_checkpoint, save_checkpoint
+from valleyscope.training.methods.catalog import METHODS
+
+RETRAIN = {"epochs": 1, "lr": 0.01}
+KINDS: dict[str, dict[str, Any]] = {
+    "optimiser": {"method": "altsdp", "sparsity": 0.5, "momentum": 0.9, "lr": 0.02},
+    "projection": {"method": "sfp", "sparsity": 0.5, "momentum": 0.9, "lr": 0.02},
+    "post hoc": {"method": "ls", "sparsity": 0.5},
+    "retraining": {"method": "one-shot", "sparsity": 0.5, "momentum": 0.9, "lr": 0.02, "retrain": RETRAIN},
+}
+EVERY_METHOD: dict[str, dict[str, Any]] = {
+    name: {"method": name, "sparsity": 0.4, "epochs": 4, "momentum": 0.9, "lr": 0.02, "retrain": RETRAIN}
+    for name in METHODS
+}
+SCRIPT = """
+import sys
+from pathlib import Path
+import torch
+from tests.training.methods.test_kills import live_and_die
+torch.set_num_threads(1)
+live_and_die(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+"""
+
+
+def fields_of(name: str) -> dict[str, Any]:
+    return {"epochs": 2} | (KINDS | EVERY_METHOD)[name]
+
+
+def live_and_die(directory: Path, names: str, kills: int, seed: int) -> None:
+    """Train each run in child processes, which kill themselves at random steps, `kills` of them for each run."""
+    chance = random.Random(seed)
+    for name in names.split(","):
+        for life in range(kills + 1):
+            last = None if life == kills else chance.randrange(1, 60)
+            child = os.fork()
+            if child == 0:
+                _live(directory / name, name, last)
+                os._exit(0)
+            _, status = os.waitpid(child, 0)
+            print(name, "killed" if os.WIFSIGNALED(status) else "finished", flush=True)
+            if not os.WIFSIGNALED(status):
+                assert os.WEXITSTATUS(status) == 0
+                break
+
+
+def _live(directory: Path, name: str, last: int | None) -> None:
+    steps = 0
+
+    def die() -> bool:
+        nonlocal steps
+        steps += 1
+        if steps == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return False
+
+    model = normed()
+    found = run(model, directory=directory, save_every=0.0, cancelled=die, **fields_of(name))
+    save_checkpoint(directory / "final.safetensors", model, metrics={"pruning": found.pruning})
+
+
+def kill(directory: Path, names: list[str], kills: int) -> str:
+    seed = time.time_ns() % 10**9
+    arguments = [str(directory), ",".join(names), str(kills), str(seed)]
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *arguments], cwd=Path(__file__).parents[3], capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"seed {seed}: {done.stderr}"
+    return done.stdout
+
+
+def assert_undisturbed(directory: Path, name: str) -> None:
+    model = normed()
+    expected = run(model, **fields_of(name))
+    found = read_checkpoint(directory / name / "final.safetensors")
+    for key, value in model.state_dict().items():
+        assert torch.equal(found.state[key], value), f"{name}: {key}"
+    assert found.metrics["pruning"] == expected.pruning
+
+
+def test_every_kind_of_method_survives_kills_to_the_bit(tmp_path: Path) -> None:
+    said = kill(tmp_path, list(KINDS), kills=2)
+    assert said.count("killed") >= len(KINDS)
+    for name in KINDS:
+        assert_undisturbed(tmp_path, name)
+
+
+@pytest.mark.drill
+def test_every_method_with_retraining_survives_many_kills_to_the_bit(tmp_path: Path) -> None:
+    said = kill(tmp_path, list(EVERY_METHOD), kills=10)
+    assert said.count("killed") >= 6 * len(METHODS)
+    for name in EVERY_METHOD:
+        assert_undisturbed(tmp_path, name)
