@@ -55,8 +55,25 @@ class _LossAndError:
         return values
 
 
+@dataclass(frozen=True, eq=False)
 class Grid(_LossAndError):
-    """Loss and error of one split at every point of a plane's grid, shape (rows, columns)."""
+    """Loss and error of one split at every point of a plane's grid, shape (rows, columns).
+
+    Of an estimated surface also the standard errors of both, 0 where a value is exact.
+    """
+
+    loss_error: Floats | None = None
+    error_error: Floats | None = None
+
+    def __getitem__(self, quantity: str) -> Floats:
+        if quantity in ("loss_error", "error_error"):
+            values = getattr(self, quantity)
+            return np.zeros_like(self.loss) if values is None else np.asarray(values)
+        return super().__getitem__(quantity)
+
+    @property
+    def is_estimated(self) -> bool:
+        return self.loss_error is not None
 
 
 class PathValues(_LossAndError):
