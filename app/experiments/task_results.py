@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from valleyscope.landscape.storage.curvature_record import CurvatureRecord, DirectionsRecord, TrialRecord
 from valleyscope.landscape.storage.ensemble_record import EnsembleRecord
 from valleyscope.landscape.storage.records import Floats, MinimumRecord, PathRecord, PlaneRecord
 
@@ -54,6 +55,27 @@ class MeasuredEnsemble:
 
 
 @dataclass(frozen=True)
+class MeasuredCurvature:
+    record: CurvatureRecord
+
+
+@dataclass(frozen=True)
+class MeasuredSnapshot:
+    values: dict[str, float]  # of the columns of CurvatureRecord.epochs
+
+
+@dataclass(frozen=True)
+class MeasuredDirections:
+    record: DirectionsRecord
+
+
+@dataclass(frozen=True)
+class TriedTheorem:
+    base: str  # the SGD minimum from which the run was predicted
+    record: TrialRecord
+
+
+@dataclass(frozen=True)
 class Judged:
     verdict: dict[str, Any]
 
@@ -67,5 +89,9 @@ Result = (
     | MeasuredSharpness
     | CompactedMinimum
     | MeasuredEnsemble
+    | MeasuredCurvature
+    | MeasuredSnapshot
+    | MeasuredDirections
+    | TriedTheorem
     | Judged
 )

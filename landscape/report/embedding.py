@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from valleyscope.landscape.analysis.curvature_summary import curvature_summaries
 from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.method_table import method_table
 from valleyscope.landscape.figures import profile_paths
@@ -39,7 +40,7 @@ def import_map(script: str, loss_unit: str = "nats") -> str:
             continue
         source = (STATIC / name).read_text(encoding="utf-8")
         if name.endswith(".json"):
-            source = source if loss_unit == "nats" else source.replace("loss, nats", "loss")
+            source = source if loss_unit == "nats" else source.replace(", nats", "")
             source = f"export default {source}"
         else:
             # A data URL has no folder that a relative address could start from, and is JavaScript by its type.
@@ -63,6 +64,7 @@ def figure_data(landscape: Landscape, colours: Mapping[str, str]) -> str:
         "colours": colours,
         "errorSplit": error_split(paths),
         "verdict": to_json(landscape.verdict),
+        "curvature": to_json(curvature_summaries(landscape)),
         "methods": [row.to_json() for row in method_table(landscape)],
         "forks": None if (forks := fork_curves(landscape)) is None else to_json(forks.to_json()),
     }

@@ -12,6 +12,8 @@ was killed. Layout of format version 1:
     trajectory/<minimum>   one column a quantity, one value an epoch
     minima/<name>          epochs (the same columns), layers (name, groups, zero_groups, parameters, zero_parameters),
                            final (one number a quantity); attributes optimizer, settings as JSON, checkpoint
+    curvature/<minimum>    eigenvalues, residuals, lowest, density_values, density_weights, epochs/<column>, directions,
+                           trials/<minimum>; attributes kind, samples, dimension, trace (see ``curvature_record``)
     verdict                attributes kind and sentence for people, json for programs
     matrix                 names (n), barrier, rise and their bounds (barrier_low, ...) of shape (n, n), of the straight
                            lines; only for other programs: it follows from lines and verdict (see ``matrix_record``)
@@ -30,6 +32,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -40,6 +43,7 @@ from valleyscope.landscape.drawing import result_figures
 from valleyscope.landscape.storage import _hdf5, _hdf5_records
 from valleyscope.landscape.storage._checks import check_landscape, check_line_names
 from valleyscope.landscape.storage.atomic_write import write_atomically
+from valleyscope.landscape.storage.curvature_record import CurvatureRecord, read_curvature, write_curvature
 from valleyscope.landscape.storage.digests import altered, digests
 from valleyscope.landscape.storage.ensemble_record import EnsembleRecord, read_ensembles, write_ensembles
 from valleyscope.landscape.storage.file_checksum import checksum_trailer
@@ -50,6 +54,7 @@ from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, Pla
 FORMAT: Final = "valleyscope-landscape"
 VERSION: Final = 1
 _DIGESTS: Final = "sha256"
+_EARLIER_VERDICTS: Final = "valleyscope.landscape.analysis.earlier_verdict"  # made from landscapes: not imported before
 _images: Final = count()
 
 
@@ -84,6 +89,7 @@ class Landscape:
     matrix: MatrixRecord | None = None
     forks: ForkRecord | None = None
     ensembles: dict[str, EnsembleRecord] = field(default_factory=dict)
+    curvature: dict[str, CurvatureRecord] = field(default_factory=dict)
     created: str = field(default_factory=_now)
     updated: str = ""
 
@@ -122,7 +128,7 @@ class Landscape:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Landscape:
-        """Read and verify a file.
+        """Read and verify a file; a verdict of an earlier version is judged anew.
 
         Raises FileNotFoundError, NotALandscape or DamagedLandscape; the message names the file and the member.
         """
@@ -135,6 +141,7 @@ class Landscape:
                 written = _hdf5_records.read_json(file, _DIGESTS) if _hdf5_records.has_json(file, _DIGESTS) else None
             check_landscape(landscape)
             _check_digests(landscape, written)
+            landscape.verdict = import_module(_EARLIER_VERDICTS).judged_anew(landscape)
         except (NotALandscape, DamagedLandscape):
             raise
         except _hdf5.InvalidContent as error:
@@ -176,6 +183,8 @@ def _image(landscape: Landscape) -> bytes:
         if landscape.forks is not None:
             write_forks(file, landscape.forks)
         write_ensembles(file, landscape.ensembles)
+        if landscape.curvature:
+            write_curvature(file, landscape.curvature)
         file.flush()
         image: bytes = file.id.get_file_image()
         return image
@@ -231,6 +240,7 @@ def _read(file: h5py.File) -> Landscape:
         matrix=read_matrix(file),
         forks=read_forks(file),
         ensembles=read_ensembles(file),
+        curvature=read_curvature(file),
         created=_hdf5.text_attribute(file, "created"),
         updated=_hdf5.text_attribute(file, "updated"),
     )

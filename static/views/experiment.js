@@ -16,6 +16,7 @@ import { EnsemblesPanel } from '../panels/ensembles.js';
 import { ForksPanel } from '../panels/forks.js';
 import { MethodsPanel } from '../panels/methods.js';
 import { CompactPanel } from '../panels/compact.js';
+import { CurvaturePanel } from '../panels/curvature.js';
 import { ExperimentHeading } from '../panels/experiment-heading.js';
 import { FittingPanel } from '../panels/fits.js';
 import { MinimaMapPanel } from '../panels/minima-map.js';
@@ -28,6 +29,7 @@ import { VerdictPanel, stateText } from '../panels/verdict.js';
 import { loadPlotly } from '../plotly.js';
 import { Tooltip } from '../plots/cursor.js';
 import { paperFigure, surfacesFigure, rendered } from '../plots/export.js';
+import { showLossUnit } from '../plots/loss-unit.js';
 
 export default async function mount(root, context) {
   const page = element('div.page.experiment', { 'aria-busy': 'true' }, element('h1', { tabIndex: -1 }, 'Experiment'));
@@ -45,6 +47,9 @@ export default async function mount(root, context) {
   const view = new ExperimentView(page, live, context);
   return { update: (query) => view.update(query), unmount: () => view.close() };
 }
+
+/** Files of other tools have no spec to begin with. */
+const canVary = ({ spec: { imported } }) => !imported || Boolean(imported.dataset);
 
 class ExperimentView {
   constructor(page, live, context) {
@@ -65,6 +70,7 @@ class ExperimentView {
     this.map = new MinimaMapPanel(live, shared);
     this.minima = new MinimaPanel(live, shared);
     this.compact = new CompactPanel(live, shared);
+    this.curvature = new CurvaturePanel(live, shared);
     this.sparsity = new SparsityPanel(live, shared);
     this.training = new TrainingPanel(live, shared);
     this.fits = new FittingPanel(live, shared);
@@ -83,7 +89,7 @@ class ExperimentView {
         this.state,
         this.notices,
         this.actions,
-        context.readOnly ? null : element('a.button', { href: `/new?from=${live.id}`, title: 'Start a new experiment from this spec' }, 'Vary'),
+        context.readOnly || !canVary(experiment) ? null : element('a.button', { href: `/new?from=${live.id}`, title: 'Start a new experiment from this spec' }, 'Vary'),
         this.downloads.node,
         context.readOnly ? null : element('button', { type: 'button', onclick: () => shareDialog(context.api, experiment) }, 'Share')),
       this.verdict.node,
@@ -96,8 +102,9 @@ class ExperimentView {
       this.addPlane.node,
       this.minima.node,
       this.ensembles.node,
-      this.compact.node,
       this.sparsity.node,
+      this.compact.node,
+      this.curvature.node,
       this.training.node,
       this.fits.node,
       this.provenance.node,
@@ -116,8 +123,9 @@ class ExperimentView {
 
   /** Redraw what depends on the URL or the theme. */
   update(query) {
+    showLossUnit(this.live.lossUnit);
     this.live.judge(pairOf(query, this.live.experiment.minima));
-    this.view = readView(query, this.live.planeOrder);
+    this.view = readView(query, this.live.planeOrder, this.live.splits);
     this.page.dataset.show = SHOWN[this.view.show].panes.length > 1 ? 'pair' : 'single';
     this.surfaces.update(this.view);
     this.profiles.update(this.view);
@@ -128,15 +136,21 @@ class ExperimentView {
     this.methods.draw();
     this.forks.draw();
     this.map.draw();
+    this.curvature.draw();
   }
 
   /** Redraw the parts that changed. */
   draw(parts) {
+    showLossUnit(this.live.lossUnit);
     if (parts.has('experiment')) this.#drawHead();
     if (parts.has('experiment')) this.addPlane.draw();
     if (parts.has('experiment') || parts.has('verdict') || parts.has('minima')) this.verdict.draw();
     if (parts.has('experiment') || parts.has('minima') || parts.has('verdict')) this.minima.draw();
     if (parts.has('minima')) this.compact.draw();
+    if (parts.has('curvature')) {
+      this.curvature.draw();
+      this.minima.draw();
+    }
     // Panels that wait for numbers must know when the experiment ended.
     const turned = this.live.active !== this.wasActive;
     this.wasActive = this.live.active;
@@ -190,7 +204,7 @@ class ExperimentView {
     this.context.theme.removeEventListener('change', this.ontheme);
     this.live.close();
     this.downloads.close();
-    for (const panel of [this.surfaces, this.profiles, this.training, this.fits, this.sparsity, this.methods, this.forks, this.map]) panel.close();
+    for (const panel of [this.surfaces, this.profiles, this.training, this.fits, this.sparsity, this.methods, this.forks, this.map, this.curvature]) panel.close();
   }
 
   #drawHead() {
