@@ -18,7 +18,7 @@ export class EnsemblesPanel {
 
   /** Reads the sets again; most experiments have none. */
   async load() {
-    if (this.loading || !this.#live.experiment.spec.ensembles) return;
+    if (this.loading || !Object.keys(this.#live.minima).length || !this.#live.experiment.spec.ensembles) return;
     this.loading = true;
     try {
       const { items } = await this.#api.get(`/api/experiments/${this.#live.id}/ensembles`);

@@ -17,8 +17,8 @@ export class MinimaMapPanel {
     this.#context = { api, theme, colours };
     this.found = null;
     this.choice = segmented({
-      label: 'by',
-      options: [['distance', 'distance'], ['barrier', 'barrier']],
+      label: 'map',
+      options: [['distance', 'by distance'], ['barrier', 'by barrier']],
       onchange: (kind) => {
         this.#kind = kind;
         this.draw();
@@ -33,7 +33,8 @@ export class MinimaMapPanel {
   /** Reads the map again; there is none while the line between two minima is missing. */
   async load() {
     const { minima, spec } = this.#live.experiment;
-    if (this.loading || minima.length < 3 || spec.methods || spec.forks) return;
+    const lines = (minima.length * (minima.length - 1)) / 2;
+    if (this.loading || minima.length < 3 || this.#live.contents.lines.length < lines || spec.methods || spec.forks) return;
     this.loading = true;
     try {
       this.found = await this.#context.api.get(`/api/experiments/${this.#live.id}/map`);
