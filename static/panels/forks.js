@@ -33,8 +33,7 @@ export class ForksPanel {
 
   /** Reads the curves again; experiments without forks have none. */
   async load() {
-    const { spec } = this.#live.experiment;
-    if (this.loading || !Object.keys(this.#live.minima).length || !(spec.forks || Object.values(spec.minima).some(({ fork }) => fork))) return;
+    if (this.loading || !Object.values(this.#live.minima).some(({ settings }) => settings?.fork)) return;
     this.loading = true;
     try {
       this.found = await this.#api.get(`/api/experiments/${this.#live.id}/forks`);
