@@ -28,6 +28,8 @@ from valleyscope.training.settings import LARGEST_SEED, STRENGTHS, Training
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
 _MIN_SNAPSHOTS = 3
+_AS_JSON: Any = {"x-form": "json"}
+"""The form offers one input with JSON for the field."""
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
 
 
@@ -214,12 +216,19 @@ class Spec(BaseModel):
     macs: tuple[float, ...] | None = Field(None, max_length=8, description="shares of multiply-adds left, instead")
     seeds: int | None = Field(None, ge=1, le=20, description="repetitions of `methods`, each from another seed")
     pairs: Pairs | None = Field(
-        None, description="pairs of minima that get a line: all (the default), star from the first one, or a list"
+        None,
+        description="pairs of minima that get a line: all (the default), star from the first one, or a list",
+        json_schema_extra=_AS_JSON,
     )
     ensembles: dict[Name, tuple[Name, ...]] | None = Field(
-        None, max_length=32, description="sets of minima, evaluated as the mean of weights and the mean of predictions"
+        None,
+        max_length=32,
+        description="sets of minima, evaluated as the mean of weights and the mean of predictions",
+        json_schema_extra=_AS_JSON,
     )
-    forks: ForkSweep | None = Field(None, description="forks of one minimum at several epochs, beside minima")
+    forks: ForkSweep | None = Field(
+        None, description="forks of one minimum at several epochs, beside minima", json_schema_extra=_AS_JSON
+    )
     controls: int | None = Field(
         None, ge=0, le=20, description="seeds of `methods` that have the two controls; by default all"
     )
