@@ -40,6 +40,8 @@ ORDER = {
         {"network"},
         {"convolution"},
         {"evaluation"},
+        {"alignment"},
+        {"estimation"},
         {"fitting"},
         {"curvature"},
         {"analysis"},

@@ -19,8 +19,9 @@ def matrix_section(landscape: Landscape, colours: Mapping[str, str]) -> str:
     matrix = pair_matrix(landscape)
     if len(matrix.minima) < _FEWEST or not any(line for *_, line in matrix):
         return ""
+    unit = ", in nats" if all(line.loss_unit == "nats" for line in landscape.lines.values()) else ""
     caption = (
-        f"Of the {matrix.split} loss on the straight line, in nats. \N{CHECK MARK}: surely within the tolerance of "
+        f"Of the {matrix.split} loss on the straight line{unit}. \N{CHECK MARK}: surely within the tolerance of "
         f"{matrix.tolerance:g}; ?: its interval contains the tolerance."
     )
     squares = "".join(f"<h3>{name.capitalize()}</h3>{_square(matrix, name, colours)}" for name in QUANTITIES)

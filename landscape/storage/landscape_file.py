@@ -12,6 +12,8 @@ was killed. Layout of format version 1:
     trajectory/<minimum>   one column a quantity, one value an epoch
     minima/<name>          epochs (the same columns), layers (name, groups, zero_groups, parameters, zero_parameters),
                            final (one number a quantity); attributes optimizer, settings as JSON, checkpoint
+    curvature/<minimum>    eigenvalues, residuals, lowest, density_values, density_weights, epochs/<column>, directions,
+                           trials/<minimum>; attributes kind, samples, dimension, trace (see ``curvature_record``)
     verdict                attributes kind and sentence for people, json for programs
     matrix                 names (n), barrier, rise and their bounds (barrier_low, ...) of shape (n, n), of the straight
                            lines; only for other programs: it follows from lines and verdict (see ``matrix_record``)
@@ -37,6 +39,7 @@ from valleyscope.landscape.drawing import result_figures
 from valleyscope.landscape.storage import _hdf5, _hdf5_records
 from valleyscope.landscape.storage._checks import check_landscape, check_line_names
 from valleyscope.landscape.storage.atomic_write import write_atomically
+from valleyscope.landscape.storage.curvature_record import CurvatureRecord, read_curvature, write_curvature
 from valleyscope.landscape.storage.digests import altered, digests
 from valleyscope.landscape.storage.file_checksum import checksum_trailer
 from valleyscope.landscape.storage.matrix_record import MatrixRecord, read_matrix, write_matrix
@@ -78,6 +81,7 @@ class Landscape:
     lines: dict[str, PathRecord] = field(default_factory=dict)
     verdict: dict[str, Any] | None = None
     matrix: MatrixRecord | None = None
+    curvature: dict[str, CurvatureRecord] = field(default_factory=dict)
     created: str = field(default_factory=_now)
     updated: str = ""
 
@@ -168,6 +172,8 @@ def _image(landscape: Landscape) -> bytes:
             _hdf5_records.write_verdict(file, landscape.verdict)
         if landscape.matrix is not None:
             write_matrix(file, landscape.matrix)
+        if landscape.curvature:
+            write_curvature(file, landscape.curvature)
         file.flush()
         image: bytes = file.id.get_file_image()
         return image
@@ -221,6 +227,7 @@ def _read(file: h5py.File) -> Landscape:
         lines={name: _hdf5_records.read_path(paths["lines"], name) for name in _hdf5.names(paths["lines"])},
         verdict=_hdf5_records.read_verdict(file),
         matrix=read_matrix(file),
+        curvature=read_curvature(file),
         created=_hdf5.text_attribute(file, "created"),
         updated=_hdf5.text_attribute(file, "updated"),
     )

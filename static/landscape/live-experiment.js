@@ -3,7 +3,7 @@
 import { fromJson } from '../plots/numbers.js';
 import { claimOf, planesInOrder } from './claim.js';
 import { Plane, decoded } from './plane.js';
-import { each, minimumOf, pathOf } from './records.js';
+import { curvatureOf, each, minimumOf, pathOf } from './records.js';
 
 const REFRESH_DELAY = 1500;
 const BATCH_DELAY = 120;
@@ -17,6 +17,8 @@ export class LiveExperiment extends EventTarget {
   pair = null;
   /** Barrier and rise between every two minima, as /matrix sends them; null with fewer than three, or before a line. */
   matrix = null;
+  /** The curvature of minima by name; null where the spec asks for none. */
+  curvature = null;
   /** @type {Map<string, Plane>} */
   planes = new Map();
   minima = {};
@@ -61,6 +63,20 @@ export class LiveExperiment extends EventTarget {
   get splits() {
     const { spec } = this.experiment;
     return spec.imported?.splits ?? spec.splits ?? ['train', 'test'];
+  }
+
+  /** The unit of losses: nats, or none. */
+  get lossUnit() {
+    const [plane] = this.planes.values();
+    const [path] = this.paths;
+    return plane?.lossUnit ?? path?.loss_unit ?? (hasOwnUnit(this.experiment) ? '' : 'nats');
+  }
+
+  /** Whether there are errors to show; losses such as mse have none. */
+  get hasErrors() {
+    if (this.planes.size) return [...this.planes.values()].some(({ quantities }) => quantities.some(([, value]) => value === 'error'));
+    if (this.paths.length) return this.paths.some(({ error }) => Object.values(error).some((list) => list.some(Number.isFinite)));
+    return !hasOwnUnit(this.experiment);
   }
 
   /** Minima in the order of the spec, trained or in training. */
@@ -171,6 +187,7 @@ export class LiveExperiment extends EventTarget {
       if (this.experiment.verdict_kind !== null && (!this.ownVerdict || wasActive)) jobs.push(this.#loadVerdict());
       if (this.experiment.minima.length > 2 && this.contents.lines.length) jobs.push(this.#loadMatrix());
     }
+    if (this.contents.curvature?.length) jobs.push(this.#loadCurvature());
     await Promise.all(jobs);
     if (this.#tiles.size) this.#schedule('refresh', REFRESH_DELAY, () => this.refresh());
   }
@@ -216,6 +233,12 @@ export class LiveExperiment extends EventTarget {
   async #loadMatrix() {
     this.matrix = await this.#get('/matrix');
     this.#changed('matrix');
+  }
+
+  async #loadCurvature() {
+    const { minima } = await this.#get('/curvature');
+    this.curvature = each(minima, curvatureOf);
+    this.#changed('curvature');
   }
 
   /** All quantities of a plane; a plane that is not computed yet is skipped. */
@@ -327,6 +350,8 @@ export class LiveExperiment extends EventTarget {
     return this.#api.binary(this.#path + path, { signal: this.#closing.signal });
   }
 }
+
+const hasOwnUnit = ({ spec } = {}) => ['mse', 'l1'].includes(spec?.loss);
 
 /** Files of other tools may lack a quantity: then none of the computed points has a value. */
 function mergeRecorded(plane, split, quantity, values, done) {

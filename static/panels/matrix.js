@@ -8,6 +8,7 @@ import { barrierText, fromJson, intervalText, significant } from '../plots/numbe
 import { cellColour, cellInk, cellMark, scaleEnd } from '../plots/matrix-cells.js';
 import { style } from '../plots/theme.js';
 import { segmented } from './toolbar-controls.js';
+import { inLossUnit, withLossUnit } from '../plots/loss-unit.js';
 
 const FEWEST = 3;
 const MANY = 7;
@@ -161,7 +162,7 @@ export class MatrixPanel {
       element('span', {}, '0'),
       element('span.matrix-scale', { 'aria-hidden': 'true', style: `background:linear-gradient(to right, ${stops.join()})` },
         element('i', { style: `left:${Math.min(100, (100 * tolerance) / end)}%` })),
-      element('span', {}, `${significant(end)} nats`),
+      element('span', {}, withLossUnit(significant(end))),
       element('span.soft', {}, `${this.view.matrix} of the ${split} loss on the straight line; `
         + `✓ within the tolerance ${significant(tolerance)}, ? its interval contains it; outlined: the judged pair.`));
   }
@@ -200,7 +201,7 @@ export class MatrixPanel {
     const pairs = matrix.minima.flatMap((_, row) => matrix.minima.slice(row + 1).map((_, index) => [row, row + 1 + index]));
     const cells = ({ value, low, high }) => [barrierText(value), intervalText(low, high) || DASH];
     this.#behind.replaceChildren(dataTable({
-      caption: 'barrier and rise between every two minima, in nats',
+      caption: inLossUnit('barrier and rise between every two minima'),
       text: ['from', 'to'],
       numbers: ['barrier', 'interval', 'rise', 'interval'],
       rows: pairs.map(([row, column]) => [

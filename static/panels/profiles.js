@@ -123,7 +123,7 @@ export class ProfilesPanel {
 
   get #quantities() {
     const errorSplit = this.#live.splits.includes('test') ? 'test' : 'train';
-    return [['train', 'loss'], [errorSplit, 'error']];
+    return this.#live.hasErrors ? [['train', 'loss'], [errorSplit, 'error']] : [['train', 'loss']];
   }
 
   #arrange() {

@@ -39,6 +39,7 @@ export function captionOf(plane, { judged = false, slopes = false } = {}) {
 
 function spannedBy(plane) {
   const grid = `${plane.columns} by ${plane.rows} points`;
+  if (plane.axes.length) return `Measured directions around ${listed(plane.defining) || 'one minimum'}, ${grid}.`;
   if (plane.kind === 'around') return `Random directions around ${listed(plane.defining) || 'one minimum'}, ${grid}.`;
   if (plane.kind === 'principal') return `Principal directions of training, ${grid}.`;
   return plane.defining.length ? `The plane through ${listed(plane.defining)}, ${grid}.` : `A plane of ${grid}.`;

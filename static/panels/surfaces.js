@@ -35,7 +35,7 @@ export class SurfacesPanel {
       onchange: (plane) => urlState.push({ plane, zoom: null, clip: null, eclip: null }),
     });
     const shows = Object.entries(SHOWN).filter(([, { panes }]) =>
-      this.#compared ? panes.length === 1 : panes.every(([split]) => members[0].live.splits.includes(split)),
+      this.#compared ? panes.length === 1 : panes.every(([split, value]) => members[0].live.splits.includes(split) && (value === 'loss' || members[0].live.hasErrors)),
     );
     this.show = choice({
       label: 'show',
@@ -86,7 +86,7 @@ export class SurfacesPanel {
     const { plane, show, form } = this.view;
     const wanted = this.#members.flatMap((member) =>
       SHOWN[show].panes
-        .filter(([split]) => this.#compared || member.live.splits.includes(split))
+        .filter(([split, value]) => this.#compared || (member.live.splits.includes(split) && (value === 'loss' || member.live.hasErrors)))
         .map(([split, value]) => ({ member, split, value, plane: member.live.planes.get(plane) })),
     );
     const there = wanted.filter((pane) => pane.plane?.has(pane.split, pane.value));

@@ -6,6 +6,7 @@ import { element, icon } from '../elements.js';
 import { aboutDuration, counted, duration, percent } from '../format.js';
 import { barrierText, fromJson, intervalText } from '../plots/numbers.js';
 import { STAGES, stepsOf, taskText } from './stage-names.js';
+import { lossUnit, withLossUnit } from '../plots/loss-unit.js';
 
 /** "digits · cnn 16-32, 128 · 3 minima" */
 export function factsOf({ dataset, spec, minima, origin }) {
@@ -120,7 +121,7 @@ export class VerdictPanel {
     return cell(
       `${name}: groups exactly zero`,
       percent(final.zero_groups),
-      `test accuracy ${percent(final.test_accuracy)}`,
+      Number.isFinite(final.test_accuracy) ? `test accuracy ${percent(final.test_accuracy)}` : '',
     );
   }
 }
@@ -137,11 +138,12 @@ function barrierCell(label, values, verdict) {
 }
 
 /** A number over its interval and its unit; a loss with a unit of its own has none. */
-function estimateCell(label, value, interval, { level, unit = 'nats' }) {
+function estimateCell(label, value, interval, { level }) {
   if (value === undefined || value === null) return null;
   const text = intervalText(interval.low, interval.high);
-  const range = text && text !== 'none' ? `${level ? `${Math.round(100 * level)} %: ` : ''}${text} ${unit}` : [unit, text && `interval: ${text}`].filter(Boolean).join(', ');
-  return cell(label, barrierText(fromJson(value)), range);
+  const shown = text && text !== 'none';
+  const below = shown ? withLossUnit(`${level ? `${Math.round(100 * level)} %: ` : ''}${text}`) : [lossUnit(), text && `interval: ${text}`].filter(Boolean).join(', ');
+  return cell(label, barrierText(fromJson(value)), below);
 }
 
 function cell(label, value, below) {
