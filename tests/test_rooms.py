@@ -51,6 +51,7 @@ ORDER = {
         {"report"},
         {"export"},
         {"importers"},
+        {"aligned_lines"},
         {"comparison_progress"},
         {"comparison"},
     ),

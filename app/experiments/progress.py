@@ -60,7 +60,7 @@ def _weights(spec: Spec, tasks: tuple[Task, ...]) -> dict[str, float]:
                 parts[task.id] = float(spec.all_curves[task.subject].epochs)
             case Kind.SURFACE:
                 parts[task.id] = float(len(tiles[task.subject][task.index]))
-            case Kind.CURVE | Kind.LINE | Kind.SHARPNESS | Kind.COMPACT:
+            case Kind.CURVE | Kind.LINE | Kind.ALIGN | Kind.SHARPNESS | Kind.COMPACT:
                 parts[task.id] = 1.0
             case Kind.FRAME | Kind.VERDICT:
                 parts[task.id] = 0.0

@@ -38,6 +38,14 @@ class MeasuredPath:
 
 
 @dataclass(frozen=True)
+class AlignedPath:
+    """A line to an aligned minimum; without a record the network could not be aligned, and the note says why."""
+
+    record: PathRecord | None
+    note: str
+
+
+@dataclass(frozen=True)
 class MeasuredSharpness:
     values: dict[str, Any]
 
@@ -58,6 +66,7 @@ Result = (
     | FramedPlane
     | SurfaceTile
     | MeasuredPath
+    | AlignedPath
     | MeasuredSharpness
     | CompactedMinimum
     | Judged

@@ -215,4 +215,4 @@ def test_networks_and_options_that_do_not_fit_are_refused_by_name() -> None:
     with pytest.raises(ValueError, match="'activations' compares units on data"):
         align(mlp, mlp, to=mlp, method="activations")
     with pytest.raises(ValueError, match="no shape of its inputs is known to fit; give data, or example="):
-        align(nn.Sequential(nn.Bilinear(2, 2, 3)), nn.Bilinear(2, 2, 3), to=nn.Bilinear(2, 2, 3))
+        align(nn.Bilinear(2, 2, 3), nn.Bilinear(2, 2, 3), to=nn.Bilinear(2, 2, 3))
