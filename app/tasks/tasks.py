@@ -334,7 +334,8 @@ def _judge(context: TaskContext) -> Judged:
         control = None
     pair = _line_name(spec, start, end)
     aligned = context.path_file(f"{ALIGNED}{pair}")
-    note = json.loads(context.alignment_file(pair).read_text(encoding="utf-8"))["note"] if aligned.is_file() else ""
+    known = context.alignment_file(pair)
+    note = json.loads(known.read_text(encoding="utf-8"))["note"] if known.is_file() else ""
     measured = [name for name in spec.minima if context.sharpness_file(name).is_file()]
     judged = verdict(
         _line(context, start, end),

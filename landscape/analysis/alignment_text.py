@@ -10,6 +10,7 @@ from valleyscope.landscape.analysis.barriers import Barrier
 
 UP_TO_PERMUTATION: Final = "one basin up to permutation"
 STILL_SEPARATE: Final = "separate up to permutation"
+NOT_ALIGNED: Final = "not aligned"
 UNDECIDED: Final = "undecided up to permutation"
 _HOW: Final = {"weights": "by their weights", "activations": "by their activations"}
 
@@ -19,16 +20,19 @@ class AlignedLine:
     """The straight line from one minimum to the other with its hidden units in the order of the first."""
 
     method: str
-    line: Barrier
+    line: Barrier | None
+    """None for a network that could not be aligned; the note says why."""
     note: str = ""
 
     def kind(self, tolerance: float) -> str:
         """What the aligned line says at a tolerance."""
+        if self.line is None:
+            return NOT_ALIGNED
         if self.line.surely_within(tolerance):
             return UP_TO_PERMUTATION
         return STILL_SEPARATE if self.line.surely_above(tolerance) else UNDECIDED
 
-    def to_json(self, tolerance: float, line: dict[str, Any]) -> dict[str, Any]:
+    def to_json(self, tolerance: float, line: dict[str, Any] | None) -> dict[str, Any]:
         return {"method": self.method, "kind": self.kind(tolerance), "line": line, "note": self.note}
 
 
@@ -50,6 +54,8 @@ def alignment_sentence(
         )
     if line.surely_within(tolerance):
         return ""
+    if aligned.line is None:
+        return f"Alignment was tried and refused: {aligned.note}."
     start, end = between
     how = f"with the hidden units of {end} in the order of {start} (matched {_HOW.get(aligned.method, aligned.method)})"
     both = f"the line has a barrier of {number(aligned.line)}, as given {number(line)}"

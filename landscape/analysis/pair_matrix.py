@@ -80,13 +80,19 @@ def pair_matrix(landscape: Landscape, *, aligned: bool = False) -> PairMatrix:
     ``aligned``, the hidden units of the later minimum of each pair are in the order of the earlier one.
     """
     if aligned:
-        verdict = landscape.verdict or {}
-        known = {"paths": verdict.get("aligned_paths")} if landscape.verdict else None
-        landscape = replace(landscape, lines=landscape.aligned, verdict={**verdict, **known} if known else None)
+        landscape = with_aligned_lines(landscape)
     names = tuple(landscape.minima)
     split = judged_split(landscape)
     rows = tuple(tuple(_line(landscape, split, first, second) for second in names) for first in names)
     return PairMatrix(names, split, rows, judging(landscape, "level", 0.95), judging(landscape, "tolerance", 0.05))
+
+
+def with_aligned_lines(landscape: Landscape) -> Landscape:
+    """The landscape with its aligned lines, and what its verdict keeps of them, in place of those as given."""
+    verdict = landscape.verdict
+    if verdict is not None:
+        verdict = {**verdict, "paths": verdict.get("aligned_paths")}
+    return replace(landscape, lines=landscape.aligned, verdict=verdict)
 
 
 def matrix_json(landscape: Landscape) -> dict[str, Any]:

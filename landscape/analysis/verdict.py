@@ -143,7 +143,8 @@ class Verdict:
             **({} if self.unit == "nats" else {"unit": self.unit}),
         }
         if self.aligned is not None:
-            content["alignment"] = self.aligned.to_json(self.tolerance, barrier_json(self.aligned.line))
+            line = None if self.aligned.line is None else barrier_json(self.aligned.line)
+            content["alignment"] = self.aligned.to_json(self.tolerance, line)
         return {name: finite_json(value) for name, value in content.items()}
 
 
@@ -184,8 +185,9 @@ def verdict(
       to it has none.
 
     ``aligned`` is the line to the second network with its hidden units in the order of the first (see ``align``), found
-    by the method ``alignment``. It does not change the kind; the sentence has both barriers, and says "one basin up to
-    permutation" where the upper bound of the aligned line's barrier is within the tolerance.
+    by the method ``alignment``; ``alignment_note`` says what was done or, alone, why it was refused. None of it changes
+    the kind: the sentence has both barriers, and says "one basin up to permutation" where the upper bound of the
+    aligned line's barrier is within the tolerance.
 
     The error on the split ``test`` of profiles is judged in the same way, with ``error_tolerance``, a fraction.
 
@@ -254,7 +256,9 @@ def verdict(
         },
         notes=tuple(notes),
         unit=unit,
-        aligned=AlignedLine(alignment, barriers["aligned"], alignment_note) if "aligned" in barriers else None,
+        aligned=AlignedLine(alignment, barriers.get("aligned"), alignment_note)
+        if "aligned" in barriers or alignment_note
+        else None,
     )
     return replace(found, notes=(*notes, *(guessing_note(found, name) for name in guessing_networks)))
 

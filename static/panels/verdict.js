@@ -76,7 +76,7 @@ export class VerdictPanel {
     const rest = verdict.sentence.slice(first.length).trim();
     this.node.replaceChildren(
       ...[
-        element('div.verdict-head', {}, badge(verdict.kind), element('a', { href: '/help' }, 'What do these words mean?')),
+        element('div.verdict-head', {}, badge(verdict.kind), ...alignedBadge(verdict), element('a', { href: '/help' }, 'What do these words mean?')),
         element('p.finding', {}, first),
         element('dl.figures', {}, this.#numbers(verdict)),
         rest ? element('p.rest', {}, rest) : null,
@@ -166,4 +166,10 @@ function findingOf({ finding, sentence }) {
 
 function capital(text) {
   return text[0].toUpperCase() + text.slice(1).replace(/\.$/, '');
+}
+
+/** "One basin up to permutation" beside a kind that is of the networks as given. */
+function alignedBadge(verdict) {
+  const { kind } = verdict.alignment ?? {};
+  return kind === 'one basin up to permutation' ? [badge(kind)] : [];
 }
