@@ -41,6 +41,7 @@ ORDER = {
         {"convolution"},
         {"evaluation"},
         {"alignment"},
+        {"estimation"},
         {"fitting"},
         {"curvature"},
         {"analysis"},

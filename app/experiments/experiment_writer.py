@@ -19,6 +19,8 @@ from typing import IO, Any, TypeVar
 
 import numpy as np
 
+from valleyscope.app.experiments.curvature_files import enter_curvature, has_curvature, vector_file
+from valleyscope.app.experiments.curvature_spec import curved_minima
 from valleyscope.app.experiments.plan import Kind, Task, plan, plane_tiles
 from valleyscope.app.experiments.report_renderer import render_in_process
 from valleyscope.app.experiments.spec import BadSpec, Spec, parse_spec
@@ -27,10 +29,14 @@ from valleyscope.app.experiments.task_results import (
     CompactedMinimum,
     FramedPlane,
     Judged,
+    MeasuredCurvature,
+    MeasuredDirections,
     MeasuredPath,
+    MeasuredSnapshot,
     Result,
     SurfaceTile,
     TrainedMinimum,
+    TriedTheorem,
 )
 from valleyscope.landscape.analysis.pair_matrix import with_matrices
 from valleyscope.landscape.storage.atomic_write import write_atomically
@@ -118,6 +124,9 @@ class ExperimentWriter:
             case Kind.COMPACT:
                 minimum = self.landscape.minima.get(task.subject)
                 return minimum is not None and minimum.compact is not None
+            case Kind.CURVATURE | Kind.SNAPSHOT_CURVATURE | Kind.DIRECTIONS | Kind.TRIAL:
+                vectors = vector_file(self.spec, task)
+                return has_curvature(self.landscape, task) and (vectors is None or self._has(f"{WORK}/{vectors}"))
             case Kind.VERDICT:
                 verdict = self.landscape.verdict
                 if verdict is None or (self.spec.control is not None and verdict["control"] is None):
@@ -147,6 +156,8 @@ class ExperimentWriter:
                     self.landscape.provenance.setdefault(_NOT_ALIGNED, {})[task.subject] = note
                 else:
                     self.landscape.aligned[record.name] = record
+            case MeasuredCurvature() | MeasuredSnapshot() | MeasuredDirections() | TriedTheorem():
+                enter_curvature(self.landscape, task, result)
             case Judged(verdict):
                 self.landscape.verdict = verdict
         self._order()
@@ -191,6 +202,7 @@ class ExperimentWriter:
         """Tasks finish in any order; the file has everything in the order of the spec."""
         landscape, spec = self.landscape, self.spec
         landscape.minima = _in_order(landscape.minima, spec.minima)
+        landscape.curvature = _in_order(landscape.curvature, curved_minima(spec))
         landscape.planes = _in_order(landscape.planes, spec.all_planes)
         landscape.curves = _in_order(landscape.curves, spec.all_curves)
         lines = [line_name(*pair) for pair in spec.lines]
@@ -241,6 +253,7 @@ def _provenance(spec: Spec) -> dict[str, Any]:
         "dataset": spec.dataset,
         "seeds": {name: {seed: getattr(minimum, seed) for seed in seeds} for name, minimum in trained.items()},
         "versions": {"python": platform.python_version(), **libraries},
+        **({} if spec.loss == "cross_entropy" else {"loss": spec.loss}),
         "batch_norm": spec.batch_norm,
         "precision": spec.precision,
         "samples": spec.samples or "all",

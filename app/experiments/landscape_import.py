@@ -23,6 +23,7 @@ from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPE
 from valleyscope.app.experiments.judged_figures import judged_figures
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.landscape.analysis.pair_matrix import with_matrices
+from valleyscope.landscape.analysis.verdict_kind import VerdictKind
 from valleyscope.landscape.claim import computed_planes
 from valleyscope.landscape.importers import NotImportable, NoVerdict, Run, import_files, judged
 from valleyscope.landscape.storage.atomic_write import write_atomically
@@ -159,7 +160,8 @@ def _is_verdict(verdict: Mapping[str, Any] | None) -> bool:
     if verdict is None:
         return False
     kind, sentence = verdict.get("kind"), verdict.get("sentence")
-    return isinstance(kind, str) and len(kind) <= 40 and isinstance(sentence, str) and len(sentence) < _LONGEST_SENTENCE
+    known = isinstance(kind, str) and kind in tuple(VerdictKind)
+    return known and isinstance(sentence, str) and len(sentence) < _LONGEST_SENTENCE
 
 
 def _display_name(text: str) -> str:

@@ -60,9 +60,13 @@ def _weights(spec: Spec, tasks: tuple[Task, ...]) -> dict[str, float]:
                 parts[task.id] = float(spec.all_curves[task.subject].epochs)
             case Kind.SURFACE:
                 parts[task.id] = float(len(tiles[task.subject][task.index]))
+            case Kind.CURVATURE | Kind.DIRECTIONS:
+                parts[task.id] = 5.0
+            case Kind.SNAPSHOT_CURVATURE:
+                parts[task.id] = 1.0
             case Kind.CURVE | Kind.LINE | Kind.ALIGN | Kind.SHARPNESS | Kind.COMPACT:
                 parts[task.id] = 1.0
-            case Kind.FRAME | Kind.VERDICT:
+            case Kind.FRAME | Kind.VERDICT | Kind.TRIAL:
                 parts[task.id] = 0.0
     sums: dict[str, float] = {}
     for task in tasks:

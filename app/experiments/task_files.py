@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from valleyscope.app.experiments.curvature_files import curvature_files, is_curvature_input, is_direction_file
 from valleyscope.app.experiments.experiment_writer import ALIGNED, LANDSCAPE, REPORT, SPEC, VERDICT, WORK, compact_files
 from valleyscope.app.experiments.plan import Kind, Task
 from valleyscope.app.experiments.spec import Spec
@@ -27,9 +28,11 @@ def is_input(spec: Spec, task: Task, name: str) -> bool:
         case Kind.FIT:
             curve = spec.all_curves[task.subject]
             return name in (f"{curve.start}.safetensors", f"{curve.end}.safetensors")
+        case Kind.FRAME | Kind.SURFACE if spec.all_planes[task.subject].directions is not None:
+            return is_direction_file(spec, task.subject, name) or _is_point(spec, name) or _is_snapshot(spec, name)
         case Kind.FRAME:
             # A plane shows the training of every minimum that kept snapshots.
-            return _is_point(spec, name) or any(name.startswith(f"{WORK}/{run}/snapshot-") for run in spec.minima)
+            return _is_point(spec, name) or _is_snapshot(spec, name)
         case Kind.SURFACE:
             trajectory = spec.all_planes[task.subject].trajectory
             is_snapshot = trajectory is not None and name.startswith(f"{WORK}/{trajectory}/snapshot-")
@@ -38,6 +41,8 @@ def is_input(spec: Spec, task: Task, name: str) -> bool:
             return _is_point(spec, name)
         case Kind.COMPACT:
             return name == f"{task.subject}.safetensors"
+        case Kind.CURVATURE | Kind.DIRECTIONS | Kind.SNAPSHOT_CURVATURE | Kind.TRIAL:
+            return is_curvature_input(spec, task, name)
         case Kind.VERDICT:
             return name.startswith((f"{WORK}/path-", f"{WORK}/sharpness-", f"{WORK}/aligned-"))
 
@@ -56,10 +61,18 @@ def is_output(task: Task, name: str) -> bool:
             return name in (f"{WORK}/path-{ALIGNED}{subject}.npz", f"{WORK}/aligned-{subject}.json")
         case Kind.SHARPNESS:
             return name == f"{WORK}/sharpness-{subject}.json"
+        case Kind.CURVATURE | Kind.DIRECTIONS:
+            return name.startswith(f"{WORK}/") and name.removeprefix(f"{WORK}/") in curvature_files(task.kind, subject)
+        case Kind.SNAPSHOT_CURVATURE | Kind.TRIAL:
+            return False
         case Kind.COMPACT:
             return name in (*compact_files(subject), f"{WORK}/compact-{subject}.json")
         case Kind.FRAME | Kind.SURFACE | Kind.VERDICT:
             return False
+
+
+def _is_snapshot(spec: Spec, name: str) -> bool:
+    return any(name.startswith(f"{WORK}/{run}/snapshot-") for run in spec.minima)
 
 
 def _is_point(spec: Spec, name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from valleyscope.landscape.storage.curvature_record import CurvatureRecord, DirectionsRecord, TrialRecord
 from valleyscope.landscape.storage.records import Floats, MinimumRecord, PathRecord, PlaneRecord
 
 
@@ -56,6 +57,27 @@ class CompactedMinimum:
 
 
 @dataclass(frozen=True)
+class MeasuredCurvature:
+    record: CurvatureRecord
+
+
+@dataclass(frozen=True)
+class MeasuredSnapshot:
+    values: dict[str, float]  # of the columns of CurvatureRecord.epochs
+
+
+@dataclass(frozen=True)
+class MeasuredDirections:
+    record: DirectionsRecord
+
+
+@dataclass(frozen=True)
+class TriedTheorem:
+    base: str  # the SGD minimum from which the run was predicted
+    record: TrialRecord
+
+
+@dataclass(frozen=True)
 class Judged:
     verdict: dict[str, Any]
 
@@ -69,5 +91,9 @@ Result = (
     | AlignedPath
     | MeasuredSharpness
     | CompactedMinimum
+    | MeasuredCurvature
+    | MeasuredSnapshot
+    | MeasuredDirections
+    | TriedTheorem
     | Judged
 )

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from valleyscope.app.experiments.experiment_writer import WORK
 from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.tasks.measured_planes import measured_plane
 from valleyscope.app.tasks.torch_device import SMALLEST_BLOCK, retry_smaller_blocks, torch_device
 from valleyscope.landscape import Bezier, Plane, PolyChain, flatten
 from valleyscope.landscape.evaluation.evaluator import Evaluator
@@ -21,14 +22,15 @@ from valleyscope.landscape.geometry.curves import Curve
 from valleyscope.landscape.storage.records import Floats
 from valleyscope.training import Dataset, build_model, load_dataset
 from valleyscope.training.checkpoints import load_checkpoint
+from valleyscope.training.losses import LossName
 
 T = TypeVar("T")
 
 
 @lru_cache(maxsize=2)
-def dataset(name: str, root: Path | None) -> Dataset:
+def dataset(name: str, root: Path | None, loss: LossName = "cross_entropy") -> Dataset:
     """A data set, kept in memory for the next task."""
-    return load_dataset(name, root=root, device=torch_device())
+    return load_dataset(name, root=root, device=torch_device(), loss=loss)
 
 
 class TaskContext:
@@ -43,11 +45,13 @@ class TaskContext:
         self._vectors: dict[str, Tensor] = {}
         self._curves: dict[str, Curve] = {}
         self._planes: dict[str, Plane] = {}
+        self.axes: dict[str, tuple[str, str]] = {}
+        """What the axes of planes along measured directions are called."""
         self._evaluator: Evaluator | None = None
 
     @property
     def data(self) -> Dataset:
-        return dataset(self.spec.dataset, self.data_root)
+        return dataset(self.spec.dataset, self.data_root, self.spec.loss)
 
     def network(self, seed: int = 0) -> nn.Module:
         """A network of the spec's architecture, freshly initialised, in the memory of the machine."""
@@ -64,7 +68,7 @@ class TaskContext:
     def minimum(self, name: str) -> Tensor:
         """The weights of a minimum as a flat vector."""
         if name not in self._vectors:
-            self._vectors[name] = self._weights(self.minimum_file(name))
+            self._vectors[name] = self.weights(self.minimum_file(name))
         return self._vectors[name]
 
     def curve(self, name: str) -> Curve:
@@ -102,7 +106,7 @@ class TaskContext:
 
     def snapshots(self, minimum: str) -> Tensor:
         """The weights along a training run, one row each, oldest first."""
-        return torch.stack([self._weights(file) for file in self.snapshot_files(minimum)])
+        return torch.stack([self.weights(file) for file in self.snapshot_files(minimum)])
 
     def trajectories(self, plane: str) -> dict[str, Floats]:
         """The snapshots of every trained minimum that kept some, projected on a plane, one row of x and y each."""
@@ -110,13 +114,14 @@ class TaskContext:
         for minimum in self.spec.minima:
             if self.minimum_file(minimum).is_file() and (files := self.snapshot_files(minimum)):
                 # One at a time: a hundred copies of a large network would not fit into memory.
-                found[minimum] = np.array([self.plane(plane).coordinates(self._weights(file)) for file in files])
+                found[minimum] = np.array([self.plane(plane).coordinates(self.weights(file)) for file in files])
         return found
 
     def snapshot_files(self, minimum: str) -> list[Path]:
         return sorted((self.work / minimum).glob("snapshot-*.safetensors"))
 
-    def _weights(self, file: Path) -> Tensor:
+    def weights(self, file: Path) -> Tensor:
+        """The weights of a checkpoint as a flat vector."""
         model = self.network()
         load_checkpoint(file, model)
         return flatten(model)
@@ -128,6 +133,8 @@ class TaskContext:
                 named = self.points()
                 a, b, c = (named[point] for point in spec.through)
                 self._planes[name] = Plane.through(a, b, c, names=spec.through, complete=spec.complete, seed=spec.seed)
+            elif spec.around is not None and spec.directions is not None:
+                self._planes[name] = self._measured_plane(name)
             elif spec.around is not None:
                 self._planes[name] = Plane.around(
                     self.minimum(spec.around), self.network(), seed=spec.seed, name=spec.around
@@ -137,6 +144,18 @@ class TaskContext:
                 self._planes[name] = Plane.principal(self.snapshots(spec.trajectory))
         return self._planes[name]
 
+    def _measured_plane(self, name: str) -> Plane:
+        """A plane along measured directions; the judged minima are in its frame."""
+        spec = self.spec.all_planes[name]
+        assert spec.around is not None
+        assert spec.directions is not None
+        judged = [minimum for minimum in self.spec.between or () if minimum != spec.around]
+        others = {minimum: self.minimum(minimum) for minimum in judged}
+        plane, self.axes[name] = measured_plane(
+            self.work, spec.around, self.minimum(spec.around), spec.directions, others
+        )
+        return plane
+
     def evaluate(self, action: Callable[[Evaluator], T]) -> T:
         """Do something with the evaluator; one that takes fewer samples at a time, where memory is full."""
 
@@ -144,7 +163,9 @@ class TaskContext:
             if self._evaluator is None or (block is not None and block < self._evaluator.block):
                 self._evaluator = None  # its memory is needed for the next
                 model = self._reference().to(torch_device())
-                self._evaluator = Evaluator(model, self.splits(), batch_norm=self.spec.batch_norm, block=block)
+                self._evaluator = Evaluator(
+                    model, self.splits(), loss=self.spec.loss, batch_norm=self.spec.batch_norm, block=block
+                )
             return action(self._evaluator)
 
         return retry_smaller_blocks(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
@@ -29,6 +30,7 @@ from valleyscope.app.experiments.task_results import (
 from valleyscope.app.tasks.align_task import aligned_line
 from valleyscope.app.tasks.compact_task import make_compact
 from valleyscope.app.tasks.context import TaskContext
+from valleyscope.app.tasks.curvature_tasks import measure_curvature
 from valleyscope.app.tasks.fit_watch import FitWatch, read_fit
 from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.tasks.torch_device import MemoryFull, device_name, is_memory_full, set_precision, torch_device
@@ -79,6 +81,8 @@ def _batch_size(assignment: Assignment) -> str:
         return f"curves.{task.subject}.batch_size={size}"
     if task.kind is Kind.TRAIN and "batch_size" in spec.minima[task.subject].model_fields_set:
         return f"minima.{task.subject}.batch_size={spec.minima[task.subject].batch_size}"
+    if spec.curvature is not None and task.stage == "curvature":
+        return f"curvature.samples={spec.curvature.samples or 'all'}"
     return f"training.batch_size={spec.training.batch_size}"
 
 
@@ -107,6 +111,8 @@ def _run(context: TaskContext, task: Task, report: Report, cancelled: CancelChec
             return _sharpness(context, task.subject, cancelled)
         case Kind.COMPACT:
             return make_compact(context, task.subject)
+        case Kind.CURVATURE | Kind.SNAPSHOT_CURVATURE | Kind.DIRECTIONS | Kind.TRIAL:
+            return measure_curvature(context, task, report, cancelled)
         case Kind.VERDICT:
             return _judge(context)
 
@@ -158,7 +164,14 @@ def _adopt(context: TaskContext, name: str, described: dict[str, Any]) -> None:
     check_state(state, model, source=str(source))
     model.load_state_dict(state)
     record = measure(
-        model, partition(model), context.data.splits, epoch=0, learning_rate=0.0, threshold=0.0, seconds=0.0
+        model,
+        partition(model),
+        context.data.splits,
+        epoch=0,
+        learning_rate=0.0,
+        threshold=0.0,
+        seconds=0.0,
+        loss=context.spec.loss,
     )
     described = described | {"training": {"checkpoint": str(source.name)}}
     metrics = {"epochs": [record.to_json()]}
@@ -167,7 +180,9 @@ def _adopt(context: TaskContext, name: str, described: dict[str, Any]) -> None:
 
 def _minimum_record(name: str, checkpoint: Checkpoint) -> MinimumRecord:
     epochs = [Epoch.from_json(values) for values in checkpoint.metrics["epochs"]]
-    columns = [field for field in asdict(epochs[-1]) if field != "layers"]
+    # Losses of numbers have no accuracy.
+    undefined = [field for field in ("train_accuracy", "test_accuracy") if math.isnan(getattr(epochs[-1], field))]
+    columns = [field for field in asdict(epochs[-1]) if field not in ("layers", *undefined)]
     settings = checkpoint.spec["training"]
     return MinimumRecord(
         name=name,
@@ -200,6 +215,7 @@ def _fit(context: TaskContext, name: str, report: Report, cancelled: CancelCheck
             momentum=spec.momentum,
             weight_decay=spec.weight_decay,
             seed=context.spec.seed if spec.seed is None else spec.seed,
+            loss=context.spec.loss,
             state_path=context.work / f"curve-{name}-state.pt",
             augment=_augmentation(context),
             progress=watch.report,
@@ -233,7 +249,9 @@ def _frame(context: TaskContext, name: str) -> FramedPlane:
         defining=spec.through or tuple(filter(None, (spec.around, spec.trajectory))),
         path_points=context.spec.points,
         trajectories=context.trajectories(name),
+        axes=context.axes.get(name, ()),
     )
+    record.loss_unit = context.spec.loss_unit
     return FramedPlane(record)
 
 
@@ -267,7 +285,8 @@ def _path(
             target.write(buffer.getvalue())
     profile = _profile(context, name)
     values = {split: PathValues(found.loss, found.error) for split, found in profile.splits.items()}
-    return MeasuredPath(PathRecord(name, kind, start, end, profile.t, profile.arc, values))
+    unit = context.spec.loss_unit
+    return MeasuredPath(PathRecord(name, kind, start, end, profile.t, profile.arc, values, loss_unit=unit))
 
 
 def _aligned(context: TaskContext, name: str, cancelled: CancelCheck) -> AlignedPath:
@@ -292,22 +311,26 @@ def _aligned(context: TaskContext, name: str, cancelled: CancelCheck) -> Aligned
 def _arrays(profile: Profile) -> dict[str, Any]:
     arrays = {"kind": np.array(profile.kind), "t": profile.t, "arc": profile.arc}
     for split, values in profile.splits.items():
-        arrays |= {f"{split}.{field}": getattr(values, field) for field in _VALUES}
+        found = {field: getattr(values, field) for field in _VALUES}
+        arrays |= {f"{split}.{field}": value for field, value in found.items() if value is not None}
     return arrays
 
 
 def _profile(context: TaskContext, name: str) -> Profile:
     """A measured path with the losses of single samples, as `_path` left it."""
     with np.load(context.path_file(name), allow_pickle=False) as arrays:
-        splits: dict[str, Values] = {split: _values(arrays, split) for split in context.spec.splits}
+        splits: dict[str, Values] = {
+            split: _values(arrays, split, context.spec.loss_unit) for split in context.spec.splits
+        }
         return Profile(str(arrays["kind"]), arrays["t"], arrays["arc"], splits)
 
 
-def _values(arrays: Mapping[str, Any], split: str) -> Values:
+def _values(arrays: Mapping[str, Any], split: str, unit: str) -> Values:
     loss, error, samples = (arrays[f"{split}.{field}"] for field in ("loss", "error", "samples"))
     # Paths that an older worker measured do not say what guessing would reach, nor which samples are wrong.
     guessing, wrong = (arrays.get(f"{split}.{field}") for field in ("guessing", "wrong"))
-    return Values(loss, error, samples, None if guessing is None else float(guessing), wrong)
+    guess = None if guessing is None or np.isnan(guessing) else float(guessing)
+    return Values(loss, error, samples, guess, None if wrong is None or not wrong.shape else wrong, unit)
 
 
 def _sharpness(context: TaskContext, name: str, cancelled: CancelCheck) -> MeasuredSharpness:
@@ -345,7 +368,7 @@ def _judge(context: TaskContext) -> Judged:
         between=spec.between,
         curve_name=_curve_name(spec, start, end) or "curve",
         control_name=control or "control",
-        tolerance=spec.verdict.tolerance,
+        tolerance=spec.tolerance,
         error_tolerance=spec.verdict.error_tolerance,
         level=spec.verdict.level,
         resamples=spec.verdict.resamples,

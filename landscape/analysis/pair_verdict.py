@@ -8,7 +8,7 @@ from typing import Any
 
 from valleyscope.landscape.analysis.barriers import Barrier, Floats, path_losses
 from valleyscope.landscape.analysis.pair_matrix import judged_split, judging, line_estimate, with_aligned_lines
-from valleyscope.landscape.analysis.verdict import Control, verdict
+from valleyscope.landscape.analysis.verdict import Control, Verdict, verdict
 from valleyscope.landscape.analysis.verdict_kind import kind_of
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import PathRecord, between
@@ -53,6 +53,12 @@ def pair_verdict(landscape: Landscape, first: str, second: str) -> dict[str, Any
         raise UnknownPair(f"between names {first!r} twice: use two of {', '.join(landscape.minima)}")
     if stored.get("between") == [first, second]:
         return dict(stored)
+    return judge_pair(landscape, first, second).to_json()
+
+
+def judge_pair(landscape: Landscape, first: str, second: str) -> Verdict:
+    """The verdict on two minima, whichever pair the landscape's own verdict is about; raises MissingLine."""
+    stored = landscape.verdict or {}
     split = judged_split(landscape)
     line = _path(landscape, landscape.lines, split, first, second)
     if line is None:
@@ -88,7 +94,7 @@ def pair_verdict(landscape: Landscape, first: str, second: str) -> dict[str, Any
         (first, second)
     )
     curve_estimate = curve.estimate if curve else None
-    found = replace(
+    return replace(
         found,
         line=line.estimate,
         curve=curve_estimate,
@@ -104,7 +110,6 @@ def pair_verdict(landscape: Landscape, first: str, second: str) -> dict[str, Any
             if not ("no per-sample losses" in note and note.partition(":")[0] in with_interval)
         ),
     )
-    return found.to_json()
 
 
 def _control(landscape: Landscape, split: str, first: str, second: str) -> tuple[str | None, _Path | None]:

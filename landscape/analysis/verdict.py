@@ -105,7 +105,8 @@ class Verdict:
     control: Control | None = None
     tolerance: float = 0.05
     split: str = "train"
-    level: float = 0.95
+    level: float | None = 0.95
+    """Confidence of the intervals; None where they are bounds of another kind."""
     resamples: int = 1000
     guessing: float | None = None
     guessing_networks: Mapping[str, float] = field(default_factory=dict)

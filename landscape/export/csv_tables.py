@@ -16,11 +16,14 @@ from typing import Any
 
 from valleyscope.landscape.analysis.method_table import COLUMNS, method_table
 from valleyscope.landscape.analysis.pair_matrix import QUANTITIES, pair_matrix
+from valleyscope.landscape.analysis.published import published_beside
+from valleyscope.landscape.export.curvature_tables import curvature_rows, factor_rows, theorem_rows
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Grid, PathValues
 
 Row = Sequence[Any]
+CURVATURE_TABLES = {"curvature.csv": curvature_rows, "factors.csv": factor_rows, "theorem.csv": theorem_rows}
 
 
 def write_spreadsheets(landscape: Landscape, directory: Path) -> list[Path]:
@@ -35,6 +38,8 @@ def write_spreadsheets(landscape: Landscape, directory: Path) -> list[Path]:
         "training.csv": _training(landscape),
         "layers.csv": _layers(landscape),
         "methods.csv": _methods(landscape),
+        "published.csv": _published(landscape),
+        **{name: rows(landscape) for name, rows in CURVATURE_TABLES.items()},
     }
     written = []
     for name, rows in tables.items():
@@ -57,6 +62,11 @@ def surface_chunks(landscape: Landscape, rows: int = 2000) -> Iterator[bytes]:
 def matrix_csv(landscape: Landscape) -> bytes:
     """The bytes of matrix.csv."""
     return _encoded(_matrix(landscape))
+
+
+def curvature_csv(landscape: Landscape, name: str) -> bytes:
+    """The bytes of curvature.csv, factors.csv or theorem.csv."""
+    return _encoded(CURVATURE_TABLES[name](landscape))
 
 
 def _surface(landscape: Landscape) -> Iterator[Row]:
@@ -148,6 +158,13 @@ def _methods(landscape: Landscape) -> Iterator[Row]:
             for part in statistics
         ]
         yield [row.name, row.method, row.wish, row.collapsed, *cells]
+
+
+def _published(landscape: Landscape) -> Iterator[Row]:
+    columns = ("method", "baseline_accuracy", "pruned_accuracy", "macs", "source")
+    yield columns
+    for row in published_beside(landscape.spec or {}):
+        yield [row[column] for column in columns]
 
 
 def _columns(records: Iterable[Mapping[str, Grid] | Mapping[str, PathValues]]) -> list[str]:

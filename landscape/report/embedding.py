@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from valleyscope.landscape.analysis.curvature_summary import curvature_summaries
 from valleyscope.landscape.analysis.method_table import method_table
 from valleyscope.landscape.figures import profile_paths
 from valleyscope.landscape.figures.contour import quantities_of
@@ -38,7 +39,7 @@ def import_map(script: str, loss_unit: str = "nats") -> str:
             continue
         source = (STATIC / name).read_text(encoding="utf-8")
         if name.endswith(".json"):
-            source = source if loss_unit == "nats" else source.replace("loss, nats", "loss")
+            source = source if loss_unit == "nats" else source.replace(", nats", "")
             source = f"export default {source}"
         else:
             # A data URL has no folder that a relative address could start from, and is JavaScript by its type.
@@ -62,6 +63,7 @@ def figure_data(landscape: Landscape, colours: Mapping[str, str]) -> str:
         "colours": colours,
         "errorSplit": error_split(paths),
         "verdict": to_json(landscape.verdict),
+        "curvature": to_json(curvature_summaries(landscape)),
         "methods": [row.to_json() for row in method_table(landscape)],
     }
     # A less-than sign inside JSON could end the script element that holds it.

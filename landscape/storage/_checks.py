@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from valleyscope.landscape.storage.curvature_record import check_curvature
 from valleyscope.landscape.storage.matrix_record import check_matrix
 from valleyscope.landscape.storage.records import (
     PATH_KINDS,
@@ -53,6 +54,7 @@ def check_landscape(landscape: Landscape) -> None:
             _check_path(f"{group}/{key}", path)
     if landscape.matrix is not None:
         check_matrix(landscape.matrix)
+    check_curvature(landscape.curvature)
 
 
 def check_line_names(landscape: Landscape) -> None:
@@ -100,6 +102,8 @@ def _check_plane(member: str, plane: PlaneRecord) -> None:
         raise ValueError(
             f"{member}/done: is {plane.done.dtype} of shape {plane.done.shape}, not a mask of the grid's {plane.shape}"
         )
+    if len(plane.axes) not in (0, 2):
+        raise ValueError(f"{member}: axes has {len(plane.axes)} texts; give one for x and one for y, or none")
     if not plane.splits:
         raise ValueError(f"{member}: has no split; give train, test or both")
     for split, grid in plane.splits.items():

@@ -59,6 +59,8 @@ def write_plane(parent: h5py.Group, plane: PlaneRecord) -> None:
     group = parent.create_group(plane.name)
     group.attrs.update({"kind": plane.kind, "note": plane.note, "unit": plane.unit})
     _write_loss_unit(group, plane)
+    if plane.axes:
+        group.attrs.create("axes", list(plane.axes), shape=(len(plane.axes),), dtype=h5py.string_dtype())
     group.attrs.create("defining", list(plane.defining), shape=(len(plane.defining),), dtype=h5py.string_dtype())
     group.attrs.create("splits", list(plane.splits), shape=(len(plane.splits),), dtype=h5py.string_dtype())
     group["x"], group["y"], group["done"] = plane.x, plane.y, plane.done.astype(np.uint8)
@@ -103,6 +105,7 @@ def read_plane(parent: h5py.Group, name: str) -> PlaneRecord:
         note=_hdf5.text_attribute(group, "note"),
         unit=_hdf5.text_attribute(group, "unit") if _hdf5.has_attribute(group, "unit") else DISTANCE,
         loss_unit=_read_loss_unit(group),
+        axes=tuple(_hdf5.texts_attribute(group, "axes")) if _hdf5.has_attribute(group, "axes") else (),
     )
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from valleyscope.landscape.storage.curvature_record import curvature_content
 from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, PlaneRecord
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ def _parts(landscape: Landscape) -> Iterator[tuple[str, Any]]:
     for kind, paths in kinds:
         for name, path in paths.items():
             yield f"{kind}/{name}", _path(path)
+    for name, record in landscape.curvature.items():
+        yield f"curvature/{name}", curvature_content(record)
     if landscape.verdict is not None:
         yield "verdict", _json(landscape.verdict)
 
@@ -68,6 +71,7 @@ def _minimum(minimum: MinimumRecord) -> list[Any]:
 
 def _plane(plane: PlaneRecord) -> list[Any]:
     about = [plane.name, plane.kind, plane.note, plane.unit, plane.defining, *_own_unit(plane)]
+    about += [plane.axes] if plane.axes else []
     grids = {split: [grid.loss, grid.error] for split, grid in plane.splits.items()}
     # Distances are attributes of the points, so their order is not stored.
     places = [plane.points, plane.paths, dict(sorted(plane.distances.items()))]

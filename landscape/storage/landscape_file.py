@@ -14,6 +14,8 @@ was killed. Layout of format version 1:
     trajectory/<minimum>   one column a quantity, one value an epoch
     minima/<name>          epochs (the same columns), layers (name, groups, zero_groups, parameters, zero_parameters),
                            final (one number a quantity); attributes optimizer, settings as JSON, checkpoint
+    curvature/<minimum>    eigenvalues, residuals, lowest, density_values, density_weights, epochs/<column>, directions,
+                           trials/<minimum>; attributes kind, samples, dimension, trace (see ``curvature_record``)
     verdict                attributes kind and sentence for people, json for programs
     matrix                 names (n), barrier, rise and their bounds (barrier_low, ...) of shape (n, n), of the straight
                            lines; only for other programs: it follows from lines and verdict (see ``matrix_record``)
@@ -29,6 +31,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -39,6 +42,7 @@ from valleyscope.landscape.drawing import result_figures
 from valleyscope.landscape.storage import _hdf5, _hdf5_records
 from valleyscope.landscape.storage._checks import check_landscape, check_line_names
 from valleyscope.landscape.storage.atomic_write import write_atomically
+from valleyscope.landscape.storage.curvature_record import CurvatureRecord, read_curvature, write_curvature
 from valleyscope.landscape.storage.digests import altered, digests
 from valleyscope.landscape.storage.file_checksum import checksum_trailer
 from valleyscope.landscape.storage.matrix_record import ALIGNED_MATRIX, MatrixRecord, read_matrix, write_matrix
@@ -48,6 +52,7 @@ FORMAT: Final = "valleyscope-landscape"
 VERSION: Final = 1
 ALIGNED: Final = "aligned"
 _DIGESTS: Final = "sha256"
+_EARLIER_VERDICTS: Final = "valleyscope.landscape.analysis.earlier_verdict"  # made from landscapes: not imported before
 _images: Final = count()
 
 
@@ -82,6 +87,7 @@ class Landscape:
     matrix: MatrixRecord | None = None
     aligned: dict[str, PathRecord] = field(default_factory=dict)
     aligned_matrix: MatrixRecord | None = None
+    curvature: dict[str, CurvatureRecord] = field(default_factory=dict)
     created: str = field(default_factory=_now)
     updated: str = ""
 
@@ -120,7 +126,7 @@ class Landscape:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Landscape:
-        """Read and verify a file.
+        """Read and verify a file; a verdict of an earlier version is judged anew.
 
         Raises FileNotFoundError, NotALandscape or DamagedLandscape; the message names the file and the member.
         """
@@ -133,6 +139,7 @@ class Landscape:
                 written = _hdf5_records.read_json(file, _DIGESTS) if _hdf5_records.has_json(file, _DIGESTS) else None
             check_landscape(landscape)
             _check_digests(landscape, written)
+            landscape.verdict = import_module(_EARLIER_VERDICTS).judged_anew(landscape)
         except (NotALandscape, DamagedLandscape):
             raise
         except _hdf5.InvalidContent as error:
@@ -177,6 +184,8 @@ def _image(landscape: Landscape) -> bytes:
                 _hdf5_records.write_path(group, path)
         if landscape.aligned_matrix is not None:
             write_matrix(file, landscape.aligned_matrix, ALIGNED_MATRIX)
+        if landscape.curvature:
+            write_curvature(file, landscape.curvature)
         file.flush()
         image: bytes = file.id.get_file_image()
         return image
@@ -239,6 +248,7 @@ def _read(file: h5py.File) -> Landscape:
         matrix=read_matrix(file),
         aligned=_read_aligned(file),
         aligned_matrix=read_matrix(file, ALIGNED_MATRIX),
+        curvature=read_curvature(file),
         created=_hdf5.text_attribute(file, "created"),
         updated=_hdf5.text_attribute(file, "updated"),
     )

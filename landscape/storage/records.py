@@ -55,8 +55,25 @@ class _LossAndError:
         return values
 
 
+@dataclass(frozen=True, eq=False)
 class Grid(_LossAndError):
-    """Loss and error of one split at every point of a plane's grid, shape (rows, columns)."""
+    """Loss and error of one split at every point of a plane's grid, shape (rows, columns).
+
+    Of an estimated surface also the standard errors of both, 0 where a value is exact.
+    """
+
+    loss_error: Floats | None = None
+    error_error: Floats | None = None
+
+    def __getitem__(self, quantity: str) -> Floats:
+        if quantity in ("loss_error", "error_error"):
+            values = getattr(self, quantity)
+            return np.zeros_like(self.loss) if values is None else np.asarray(values)
+        return super().__getitem__(quantity)
+
+    @property
+    def is_estimated(self) -> bool:
+        return self.loss_error is not None
 
 
 class PathValues(_LossAndError):
@@ -69,7 +86,8 @@ class PlaneRecord:
 
     ``points`` has the coordinates of all named points, projected on the plane, ``distances`` their distances from it.
     ``paths`` has projected curves by name and trajectories as ``trajectory:<minimum>``, each (n, 2). ``unit`` is the
-    unit of the axes: a distance, except in files of some other tools.
+    unit of the axes: a distance, except in files of some other tools. ``axes`` says where x and y lead, if the record
+    knows more than its kind.
     """
 
     name: str
@@ -85,6 +103,7 @@ class PlaneRecord:
     note: str = ""
     unit: str = DISTANCE
     loss_unit: str = "nats"
+    axes: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -25,7 +25,8 @@ export function axisTitles(plane, xBreak = ', ') {
   return [across ? `${across}${xBreak}${unit}` : unit, up ? `${up}<br>${unit}` : unit];
 }
 
-function directions({ kind, defining, points }) {
+function directions({ kind, defining, points, axes }) {
+  if (axes.length) return axes.map(escaped);
   if (kind in DIRECTIONS) return DIRECTIONS[kind];
   if (defining.length < 3 || !defining.every((name) => name in points)) return ['', ''];
   const [start, end, third] = defining.map((name) => points[name]);
