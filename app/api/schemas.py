@@ -251,6 +251,13 @@ class PairValues(ResponseModel):
     high: list[list[Number | None]] = Field(description="upper end")
 
 
+class AlignedPairs(ResponseModel):
+    """The same with the hidden units of the later minimum of each pair in the order of the earlier one."""
+
+    barrier: PairValues
+    rise: PairValues
+
+
 class Matrix(ResponseModel):
     """Barrier and rise between every two minima."""
 
@@ -284,6 +291,7 @@ class Matrix(ResponseModel):
     tolerance: float = Field(description="of the verdict: up to this barrier and rise a line is level")
     barrier: PairValues
     rise: PairValues
+    aligned: AlignedPairs | None = Field(None, description="of aligned lines; only where the spec has `align`")
 
 
 class Verdict(BaseModel):

@@ -64,7 +64,7 @@ def _weights(spec: Spec, tasks: tuple[Task, ...]) -> dict[str, float]:
                 parts[task.id] = 5.0
             case Kind.SNAPSHOT_CURVATURE:
                 parts[task.id] = 1.0
-            case Kind.CURVE | Kind.LINE | Kind.SHARPNESS | Kind.COMPACT:
+            case Kind.CURVE | Kind.LINE | Kind.ALIGN | Kind.SHARPNESS | Kind.COMPACT:
                 parts[task.id] = 1.0
             case Kind.FRAME | Kind.VERDICT | Kind.TRIAL:
                 parts[task.id] = 0.0

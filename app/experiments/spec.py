@@ -226,6 +226,9 @@ class Spec(BaseModel):
     precision: Precision = Field(
         "float32", description="float32 throughout, or faster and less exact matrix products on GPUs (tf32)"
     )
+    align: Literal["none", "weights", "activations"] = Field(
+        "none", description="lines also with the hidden units of their end in the order of their start, matched by this"
+    )
     samples: int | None = Field(
         None, ge=1, le=10**9, description="evaluate on this many samples of each split; by default all"
     )

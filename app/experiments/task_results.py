@@ -39,6 +39,14 @@ class MeasuredPath:
 
 
 @dataclass(frozen=True)
+class AlignedPath:
+    """A line to an aligned minimum; without a record the network could not be aligned, and the note says why."""
+
+    record: PathRecord | None
+    note: str
+
+
+@dataclass(frozen=True)
 class MeasuredSharpness:
     values: dict[str, Any]
 
@@ -80,6 +88,7 @@ Result = (
     | FramedPlane
     | SurfaceTile
     | MeasuredPath
+    | AlignedPath
     | MeasuredSharpness
     | CompactedMinimum
     | MeasuredCurvature
