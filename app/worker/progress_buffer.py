@@ -107,5 +107,5 @@ def _picture(task: Task, result: EstimatedPlane) -> dict[str, Any]:
         split: {name: grid[name][rows, columns] for name in names if not np.isnan(grid[name]).all()}
         for split, grid in result.grids.items()
     }
-    about = {"plane": task.subject, "index": task.index, "level": task.index, "evaluated": result.about["evaluated"]}
+    about = {"plane": task.subject, "index": task.index, "level": task.index, "estimate": result.about}
     return about | {"rows": rows, "columns": columns, "values": values}

@@ -91,7 +91,7 @@ def test_a_killed_estimate_ends_with_the_same_numbers(estimated: Path, tmp_path:
 def test_a_tighter_accuracy_continues_and_an_exact_surface_agrees(estimated: Path) -> None:
     before = surface_of(estimated)
     files = {path.name: path.stat().st_mtime_ns for path in (estimated / "work").glob("estimate-*")}
-    ran = run(estimated, spec_with(0.04))
+    ran = run(estimated, spec_with(0.01))
     after = surface_of(estimated)
     assert after.evaluated > before.evaluated
     assert after.splits["train"]["loss_error"].mean() < before.splits["train"]["loss_error"].mean()
@@ -100,7 +100,7 @@ def test_a_tighter_accuracy_continues_and_an_exact_surface_agrees(estimated: Pat
     run(estimated, spec_with(None))
     exact = surface_of(estimated)
     assert not exact.splits["train"]["loss_error"].any()
-    for record, accuracy in ((before, 0.1), (after, 0.04)):
+    for record, accuracy in ((before, 0.1), (after, 0.01)):
         ratio = record.splits["train"].loss / exact.splits["train"].loss - 1
         assert np.sqrt(np.mean(ratio**2)) < 2 * accuracy
     assert np.array_equal(exact.splits["test"].loss, after.splits["test"].loss)
