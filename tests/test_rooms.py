@@ -52,6 +52,7 @@ ORDER = {
         {"report"},
         {"export"},
         {"importers"},
+        {"aligned_lines"},
         {"comparison_progress"},
         {"comparison"},
     ),

@@ -60,6 +60,14 @@ class Alignment:
     change: float
     """The largest difference of two outputs, in units of the largest output."""
 
+    def text(self, start: str, end: str) -> str:
+        """What was done to the network `end`, in one line."""
+        text = (
+            f"{self.moved} of {self.units} hidden units of {end} moved to the order of {start} (by {self.method}); "
+            f"distance in weight space {self.distance_before:.4g} before, {self.distance_after:.4g} after"
+        )
+        return text + (f"; left alone: {'; '.join(self.left_alone[:4])}" if self.left_alone else "")
+
 
 class Aligner:
     """Aligns networks of one architecture to a reference; the symmetries are found once."""
