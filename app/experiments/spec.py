@@ -163,7 +163,7 @@ class Judgement(BaseModel):
         0.05,
         gt=0,
         le=100,
-        description="rise in nats up to which a path is flat; 5 % of the loss if that has its own unit and none is given",
+        description="rise in nats up to which a path is flat; 5 % of the loss by default if that has its own unit",
     )
     error_tolerance: float = Field(0.01, gt=0, lt=1, description="the same for the test error, as a fraction")
     level: float = Field(0.95, gt=0.5, lt=1, description="level of the bootstrap interval")

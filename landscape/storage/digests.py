@@ -70,7 +70,9 @@ def _plane(plane: PlaneRecord) -> list[Any]:
     grids = {split: [grid.loss, grid.error] for split, grid in plane.splits.items()}
     # Distances are attributes of the points, so their order is not stored.
     places = [plane.points, plane.paths, dict(sorted(plane.distances.items()))]
-    return [*about, plane.x, plane.y, plane.done.astype(np.uint8), grids, *places]
+    # Earlier versions knew neither.
+    later = [] if plane.explained is None and not plane.offsets else [plane.explained, plane.offsets]
+    return [*about, plane.x, plane.y, plane.done.astype(np.uint8), grids, *places, *later]
 
 
 def _path(path: PathRecord) -> list[Any]:

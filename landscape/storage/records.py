@@ -69,7 +69,9 @@ class PlaneRecord:
 
     ``points`` has the coordinates of all named points, projected on the plane, ``distances`` their distances from it.
     ``paths`` has projected curves by name and trajectories as ``trajectory:<minimum>``, each (n, 2). ``unit`` is the
-    unit of the axes: a distance, except in files of some other tools.
+    unit of the axes: a distance, except in files of some other tools. ``explained`` is the share of the squared
+    distances of snapshots that each principal direction carries; ``offsets`` has, for trajectories among the paths, the
+    distance of every snapshot from the plane, shape (n,).
     """
 
     name: str
@@ -85,6 +87,8 @@ class PlaneRecord:
     note: str = ""
     unit: str = DISTANCE
     loss_unit: str = "nats"
+    explained: Coordinates | None = None
+    offsets: dict[str, Floats] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, int]:
