@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from valleyscope.app.commands.admin import add_admin_commands
+from valleyscope.app.commands.align import add_align_command
 from valleyscope.app.commands.client import add_server
 from valleyscope.app.commands.compact import add_compact_command
 from valleyscope.app.commands.export import export_landscape
@@ -22,6 +23,7 @@ from valleyscope.app.experiments.experiment_writer import DirectoryLocked
 from valleyscope.app.experiments.gallery import gallery_entries
 from valleyscope.app.experiments.recipes import describe_recipe, load_recipe, recipe_names
 from valleyscope.app.experiments.spec import BadSpec, read_spec
+from valleyscope.app.experiments.wishes import check_wishes
 from valleyscope.app.log_config import start_logging
 from valleyscope.app.settings import Settings
 from valleyscope.training.downloads import SWITCH as DOWNLOADS
@@ -105,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     export.set_defaults(run=export_landscape)
 
     add_compact_command(commands)
+    add_align_command(commands)
 
     imported = commands.add_parser("import", help="convert recorded runs and files of other tools into landscapes")
     imported.add_argument(
@@ -159,11 +162,13 @@ def _run(options: argparse.Namespace, console: Console) -> int:
             if not file.is_file():
                 raise FileNotFoundError(f"minima.{name}.checkpoint={minimum.checkpoint!r}: {file} does not exist")
             checkpoints[name] = file
+    data_root = options.data or settings.data
+    check_wishes(spec, data_root)
     return run_in_terminal(
         spec,
         options.out,
         workers=options.workers or settings.workers or None,  # 0 is for servers with remote workers
-        data_root=options.data or settings.data,
+        data_root=data_root,
         checkpoints=checkpoints,
         console=console,
     )

@@ -75,11 +75,15 @@ def plane_json(plane: PlaneRecord) -> dict[str, Any]:
         "note": plane.note,
         "explained": None if plane.explained is None else list(plane.explained),
         "offsets": {name: typed_array(distances) for name, distances in plane.offsets.items()},
+        "axes": list(plane.axes),
+        "estimate": plane.estimate,
     }
 
 
 def path_json(path: PathRecord) -> dict[str, Any]:
-    found = {key: getattr(path, key) for key in ("name", "kind", "start", "end", "loss_unit", "t", "arc", "fit")}
+    found = {
+        key: getattr(path, key) for key in ("name", "kind", "start", "end", "loss_unit", "t", "arc", "fit", "note")
+    }
     values = {value: {split: path.splits[split][value] for split in path.splits} for value in ("loss", "error")}
     encodable: dict[str, Any] = to_json(
         {**found, **values, "barrier": {split: path_barrier(path, split) for split in path.splits}}

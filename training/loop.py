@@ -289,15 +289,16 @@ class _Run:
         """Measure and save the completed epoch."""
         if self.frozen is None:
             self.method.after_epoch(self.epoch + 1)
-        record = self._measure(learning_rate, self.epoch + 1)
-        if not math.isfinite(record.train_loss):
-            self._raise_diverged(f"the training loss after the epoch is {record.train_loss}")
-        self._check_groups(record)
-        self.epochs.append(record)
+        record = self._measure(learning_rate, self.epoch + 1) if self.settings.measures(self.epoch + 1) else None
+        if record is not None:
+            if not math.isfinite(record.train_loss):
+                self._raise_diverged(f"the training loss after the epoch is {record.train_loss}")
+            self._check_groups(record)
+            self.epochs.append(record)
         self.epoch, self.step = self.epoch + 1, 0
         self._save_snapshot()
         self._save()
-        self.report(self._progress(record.train_loss, learning_rate, record=record))
+        self.report(self._progress(math.nan if record is None else record.train_loss, learning_rate, record=record))
 
     def _measure(self, learning_rate: float, epoch: int) -> Epoch:
         return measure(

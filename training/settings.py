@@ -104,6 +104,9 @@ class Training(BaseModel):
     order_seed: int | None = Field(None, ge=0, le=LARGEST_SEED, description="seed of the batch order, if not seed")
     augment_seed: int | None = Field(None, ge=0, le=LARGEST_SEED, description="seed of the augmentation, if not seed")
     augment: bool | None = Field(None, description="random crops and flips; by default for CIFAR only")
+    measure_every: int | None = Field(
+        None, ge=1, le=100_000, description="epochs between measurements of both sets; by default each, always the last"
+    )
     snapshots: int = Field(0, ge=0, le=100_000, description="epochs between kept snapshots of the weights; 0 for none")
 
     @model_validator(mode="before")
@@ -122,19 +125,25 @@ class Training(BaseModel):
 
     @model_validator(mode="after")
     def _check_method(self) -> Training:
-        info = self.method_info
-        if self.method is None or info is None:
+        info, name = self.method_info, self.method_name
+        if name is None or info is None:
             return self
-        implied = IMPLIED.get(self.method, {"optimizer": "sgd"})
+        implied = IMPLIED.get(name, {"optimizer": "sgd"})
         if self.optimizer != implied["optimizer"]:
-            raise ValueError(f"optimizer={self.optimizer!r} contradicts method={self.method!r}: remove one of them")
+            raise ValueError(f"optimizer={self.optimizer!r} contradicts method={name!r}: remove one of them")
         for option in sorted(self.model_fields_set & OPTIONS - set(info.options)):
             value = getattr(self, option)
             if value is not None and implied.get(option) != value:
                 known = ", ".join(info.options) or "none of its own"
-                raise ValueError(f"{option}={value}: method {self.method!r} has no such option; it has {known}")
+                raise ValueError(f"{option}={value}: method {name!r} has no such option; it has {known}")
         if info.filters_only and self.structure != "filter":
-            raise ValueError(f"structure={self.structure!r}: method {self.method!r} prunes filters only")
+            raise ValueError(f"structure={self.structure!r}: method {name!r} prunes filters only")
+        if self.tie_residual and (not info.ties or self.score == "gamma"):
+            able = ", ".join(name for name, other in METHODS.items() if other.ties)
+            raise ValueError(
+                f"tie_residual: {name if self.score is None else f'score {self.score!r}'} prunes layers by "
+                f"themselves; methods that prune filters of several layers together are {able} (by norm or taylor)"
+            )
         return self
 
     @model_validator(mode="after")
@@ -217,6 +226,10 @@ class Training(BaseModel):
     @property
     def augmentation(self) -> int:
         return self.seed if self.augment_seed is None else self.augment_seed
+
+    def measures(self, epoch: int) -> bool:
+        """Whether both sets are measured after this epoch (counted from 1); always before a cut and at the end."""
+        return epoch % (self.measure_every or 1) == 0 or epoch in (self.main_epochs, self.total_epochs)
 
     def keeps_snapshot_of(self, epoch: int) -> bool:
         """Whether a snapshot is kept after this epoch (counted from 1); always after the last one."""

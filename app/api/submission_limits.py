@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from valleyscope.app.experiments.cost import Estimate, estimate
+from valleyscope.app.experiments.curvature_spec import size_errors
 from valleyscope.app.experiments.model_info import BadModel, ModelInfo, ModelInfoCache
 from valleyscope.app.experiments.spec import Model, Spec
 from valleyscope.app.experiments.spec_errors import InvalidField, Path, raise_errors
+from valleyscope.app.experiments.wishes import wish_errors
 from valleyscope.app.settings import Settings
 from valleyscope.app.storage.checkpoint_table import CheckpointRow
 from valleyscope.training.dataset_sources import SOURCES
@@ -51,9 +53,12 @@ class SubmissionLimits:
         A network with non-default options is built once to see whether that works.
         """
         self._check_fields(spec)
-        usual = spec.dataset in SOURCES and _has_defaults(spec.model)
+        usual = spec.dataset in SOURCES and _has_defaults(spec.model) and spec.curvature is None
         find_info = self._model_info_cache.cached if usual else self._model_info
-        cost = estimate(spec, find_info(spec.model, spec.dataset, spec.loss))
+        info = find_info(spec.model, spec.dataset, spec.loss)
+        if info is not None:
+            raise_errors((*wish_errors(spec, info.groups), *size_errors(spec, info.parameters)))
+        cost = estimate(spec, info)
         if cost.gpu_hours > self._settings.max_gpu_hours and not force:
             raise TooExpensive(cost, self._settings.max_gpu_hours)
         return cost
@@ -61,7 +66,9 @@ class SubmissionLimits:
     def estimate(self, spec: Spec) -> Estimate:
         """The cost of a spec, however high, with the initial norms of its groups."""
         self._check_fields(spec)
-        return estimate(spec, self._model_info(spec.model, spec.dataset, spec.loss))
+        info = self._model_info(spec.model, spec.dataset, spec.loss)
+        raise_errors(size_errors(spec, info.parameters))
+        return estimate(spec, info)
 
     def check_source(self, dataset: str, model: Model) -> ModelInfo:
         """The facts about a network on a data set; raises a ValidationError unless this server offers both."""

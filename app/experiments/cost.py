@@ -8,6 +8,7 @@ The estimate counts multiply-adds. With M multiply-adds in one forward pass of a
     surfaces     M per sample and grid point, on the evaluated splits; plus M per training sample where BatchNorm
                  statistics are recomputed (population)
     profiles     the same per value of t along each curve and line, and per point of the sharpness measurement
+    curvature    7 M per training sample and Hessian-vector product; how many a spectrum takes is a guess
 
 A GPU does 3e12 multiply-adds a second and needs at least 1 ms per gradient step; a core does 1.5e10 and needs 1.5 ms.
 These are round figures for a current card and a server core: the estimate is good to a factor of two or three.
@@ -19,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from valleyscope.app.experiments.accumulated_threshold import ThresholdReach, threshold_reach
+from valleyscope.app.experiments.curvature_spec import curved_minima, measured_epochs
 from valleyscope.app.experiments.model_info import ModelInfo
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.training.settings import Training, steps_an_epoch
@@ -51,7 +53,9 @@ _UNKNOWN_SPLIT_SIZES = (20_000, 5_000)
 # A tile should take seconds on one core, and a surface should have more tiles than workers.
 _MULTIPLY_ADDS_PER_TILE = 1.0e11
 _MAX_TILE_POINTS = 41
-_DIVISIBLE = ("surfaces", "profiles")
+_DIVISIBLE = ("surfaces", "profiles", "curvature")
+_PRODUCT = 7  # forward passes that a Hessian-vector product takes
+_SUBSPACE_PRODUCTS = 500  # to find the flat subspace of a small network
 _SHARPNESS_POINTS = 21  # the minimum, and ten directions of both signs
 
 
@@ -124,7 +128,7 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
     train, test = split_sizes(spec.dataset)
     trained = {name: spec.minimum(name) for name in spec.minima if spec.minima[name].checkpoint is None}
     point = forward * (_evaluated_samples(spec) + _statistics_samples(spec, model_info))
-    paths = len(spec.all_curves) + len(spec.lines)
+    paths = len(spec.all_curves) + len(spec.lines) * (1 if spec.align == "none" else 2)
     measured = Work(forward * (train + test))
     pieces = {
         "minima": tuple(
@@ -146,12 +150,33 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
         "surfaces": (Work(point * sum(plane.resolution**2 for plane in spec.all_planes.values())),),
         "profiles": (Work(point * (spec.points * paths + _SHARPNESS_POINTS * len(spec.minima))),),
     }
+    if spec.curvature is not None:
+        pieces["curvature"] = (
+            Work(forward * _PRODUCT * min(train, _curvature_samples(spec, train)) * _products(spec)),
+        )
     minima = {
         name: threshold_reach(minimum, _steps(train, minimum.batch_size), model_info)
         for name, minimum in trained.items()
         if minimum.optimizer == "altsdp" and minimum.wish is None  # with it the program chooses c on the way
     }
     return Estimate(None if model_info is None else model_info.parameters, forward, pieces, minima, len(spec.lines))
+
+
+def _curvature_samples(spec: Spec, train: int) -> int:
+    asked = spec.curvature
+    return (None if asked is None else asked.samples) or spec.samples or train
+
+
+def _products(spec: Spec) -> int:
+    """Hessian-vector products of all spectra, snapshots and flat subspaces: about as many as benchmarks count."""
+    asked = spec.curvature
+    if asked is None:
+        return 0
+    spectrum = 40 + 4 * (asked.top + asked.lowest) + asked.probes * (20 if asked.density else 1)
+    subspace = _SUBSPACE_PRODUCTS if asked.directions else 0
+    return sum(
+        spectrum + subspace + (30 + asked.probes) * len(measured_epochs(spec, name)) for name in curved_minima(spec)
+    )
 
 
 def _passes(settings: Training) -> int:

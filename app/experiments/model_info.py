@@ -34,13 +34,15 @@ class ModelInfo:
     """Facts about a network: `tensors` has the shape and the safetensors type of each tensor by name.
 
     `norms` are the smallest and the median norm of the groups before training, by structure and by whether biases
-    belong to the group; empty if the network is too large to build.
+    belong to the group; empty if the network is too large to build. `groups` are the numbers of filters of its layers
+    but the output.
     """
 
     parameters: int
     multiply_adds: int
     tensors: dict[str, tuple[tuple[int, ...], str]]
     norms: dict[tuple[str, bool], tuple[float, float]]
+    groups: tuple[int, ...] = ()
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> ModelInfo:
@@ -49,6 +51,7 @@ class ModelInfo:
             multiply_adds=values["multiply_adds"],
             tensors={name: (tuple(shape), kind) for name, shape, kind in values["tensors"]},
             norms={(structure, bias): (low, middle) for structure, bias, low, middle in values["norms"]},
+            groups=tuple(values.get("groups", ())),
         )
 
 

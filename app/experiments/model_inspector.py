@@ -43,6 +43,7 @@ def inspect_model(request: dict[str, Any]) -> dict[str, Any]:
         "parameters": parameters,
         "multiply_adds": cost,
         "tensors": [[name, list(tensor.shape), _TYPES[tensor.dtype]] for name, tensor in model.state_dict().items()],
+        "groups": [layer["params"][0].shape[0] for layer in prunable(partition(model))],
         "norms": list(_norms(build_model(request["model"], samples, seed=0))),
     }
 

@@ -12,11 +12,23 @@ from typing import Any, get_args
 import numpy as np
 
 from valleyscope.app.experiments.task_results import Result
+from valleyscope.landscape.storage.curvature_record import CurvatureRecord, DirectionsRecord, TrialRecord
 from valleyscope.landscape.storage.records import Grid, LayerRecord, MinimumRecord, PathRecord, PathValues, PlaneRecord
 
 _RECORDS: dict[str, type[Any]] = {
     record.__name__: record
-    for record in (*get_args(Result), Grid, LayerRecord, MinimumRecord, PathRecord, PathValues, PlaneRecord)
+    for record in (
+        *get_args(Result),
+        CurvatureRecord,
+        DirectionsRecord,
+        TrialRecord,
+        Grid,
+        LayerRecord,
+        MinimumRecord,
+        PathRecord,
+        PathValues,
+        PlaneRecord,
+    )
 }
 _CONTENT = "content"
 _RECORD, _ARRAY, _TUPLE, _NUMBER = "$record", "$array", "$tuple", "$number"

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from valleyscope.app.experiments.curvature_spec import Curvature, Direction, curvature_errors
 from valleyscope.app.experiments.method_comparison import star, with_methods
 from valleyscope.app.experiments.spec_errors import InvalidField, raise_errors
 from valleyscope.app.experiments.spec_errors import Path as FieldPath
@@ -142,6 +143,14 @@ class Plane(BaseModel):
     margin: float = Field(0.2, ge=0, le=10, description="space around the named points, as a share of their extent")
     complete: Literal["random"] | None = Field(None, description="what replaces a missing direction; else refused")
     seed: Seed = Field(0, description="seed of random directions")
+    accuracy: float | None = Field(
+        None, gt=0, le=1, description="estimate the surface to this relative error of the loss; by default it is exact"
+    )
+    directions: tuple[Direction, Direction] | None = Field(
+        None,
+        description="of `around`, instead of random ones: sharpest, flattest, or eigenvectors by number from 1, "
+        "the largest; they need `curvature`",
+    )
 
     @model_validator(mode="after")
     def _check_plane(self) -> Self:
@@ -150,6 +159,12 @@ class Plane(BaseModel):
             raise ValueError(f"give exactly one of through, around and trajectory, not {' and '.join(given) or 'none'}")
         if self.through is not None and len(set(self.through)) < 3:
             raise ValueError(f"through={list(self.through)} needs three different points")
+        if self.directions is not None and self.around is None:
+            raise ValueError("directions belong to a plane around a minimum: give around, too")
+        if self.directions is not None:
+            first, second = (1 if direction == "sharpest" else direction for direction in self.directions)
+            if first == second or any(isinstance(number, int) and number < 1 for number in (first, second)):
+                raise ValueError(f"directions={list(self.directions)}: give two different ones, numbers from 1")
         return self
 
 
@@ -163,7 +178,7 @@ class Judgement(BaseModel):
         0.05,
         gt=0,
         le=100,
-        description="rise in nats up to which a path is flat; 5 % of the loss by default if that has its own unit",
+        description="rise in nats up to which a path is flat; by default 5 % of a loss with its own unit",
     )
     error_tolerance: float = Field(0.01, gt=0, lt=1, description="the same for the test error, as a fraction")
     level: float = Field(0.95, gt=0.5, lt=1, description="level of the bootstrap interval")
@@ -198,6 +213,9 @@ class Spec(BaseModel):
     sparsities: tuple[float, ...] | None = Field(None, max_length=8, description="shares of zero groups for `methods`")
     macs: tuple[float, ...] | None = Field(None, max_length=8, description="shares of multiply-adds left, instead")
     seeds: int | None = Field(None, ge=1, le=20, description="repetitions of `methods`, each from another seed")
+    controls: int | None = Field(
+        None, ge=0, le=20, description="seeds of `methods` that have the two controls; by default all"
+    )
     curves: dict[Name, Curve] | None = Field(
         None, max_length=32, description="curves by name; by default from the first minimum"
     )
@@ -211,11 +229,17 @@ class Spec(BaseModel):
     precision: Precision = Field(
         "float32", description="float32 throughout, or faster and less exact matrix products on GPUs (tf32)"
     )
+    align: Literal["none", "weights", "activations"] = Field(
+        "none", description="lines also with the hidden units of their end in the order of their start, matched by this"
+    )
     samples: int | None = Field(
         None, ge=1, le=10**9, description="evaluate on this many samples of each split; by default all"
     )
     points: int = Field(61, ge=3, le=10_001, description="values of t along curves and lines")
     verdict: Judgement = Field(Judgement(), description="what is judged, and how")
+    curvature: Curvature | None = Field(
+        None, description="eigenvalues and direction factors of minima; none by default"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -237,6 +261,7 @@ class Spec(BaseModel):
                 *self._curve_errors(),
                 *self._plane_errors(),
                 *self._verdict_errors(),
+                *curvature_errors(self),
             ]
         )
         return self
@@ -381,8 +406,10 @@ class Spec(BaseModel):
             inherited = {field: value for field, value in inherited.items() if field not in ("optimizer", "method")}
         merged = {"seed": self.seed} | inherited | own.model_dump(exclude_unset=True)
         # Options that `training` has for other methods are not this one's; plain SGD never minded AltSDP's.
-        options = METHODS[merged.get("method") or "altsdp"].options
-        for field in OPTIONS - set(options) - own.model_fields_set:
+        options = set(METHODS[merged.get("method") or "altsdp"].options)
+        if merged.get("method") is None and merged.get("optimizer", "sgd") != "altsdp":
+            options.discard("retrain")
+        for field in OPTIONS - options - own.model_fields_set:
             merged.pop(field, None)
         info = optimizer_info(merged.get("optimizer", "sgd"))
         for field in OPTIMIZER_OPTIONS - set(info.options) - own.model_fields_set:
@@ -462,8 +489,8 @@ class Spec(BaseModel):
     def control(self) -> str | None:
         """The unrelated minimum beside them."""
         rest = [name for name in self.minima if name not in (self.between or ())]
-        if self.methods is not None and "control" in rest:
-            return self.verdict.control or "control"
+        if self.methods is not None:
+            return self.verdict.control or ("control" if "control" in rest else None)
         return self.verdict.control or (rest[0] if rest else None)
 
     def resolved(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from valleyscope.app.experiments.experiment_writer import WORK
 from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.tasks.measured_planes import measured_plane
 from valleyscope.app.tasks.torch_device import SMALLEST_BLOCK, retry_smaller_blocks, torch_device
 from valleyscope.landscape import Bezier, Plane, PolyChain, flatten
 from valleyscope.landscape.evaluation.evaluator import Evaluator
@@ -44,7 +45,11 @@ class TaskContext:
         self._vectors: dict[str, Tensor] = {}
         self._curves: dict[str, Curve] = {}
         self._planes: dict[str, Plane] = {}
+        self.axes: dict[str, tuple[str, str]] = {}
+        """What the axes of planes along measured directions are called."""
         self._evaluator: Evaluator | None = None
+        self.estimates: dict[str, object] = {}
+        """The estimates of planes as ``estimate_tasks`` keeps them."""
 
     @property
     def data(self) -> Dataset:
@@ -65,7 +70,7 @@ class TaskContext:
     def minimum(self, name: str) -> Tensor:
         """The weights of a minimum as a flat vector."""
         if name not in self._vectors:
-            self._vectors[name] = self._weights(self.minimum_file(name))
+            self._vectors[name] = self.weights(self.minimum_file(name))
         return self._vectors[name]
 
     def curve(self, name: str) -> Curve:
@@ -87,6 +92,9 @@ class TaskContext:
     def sharpness_file(self, minimum: str) -> Path:
         return self.work / f"sharpness-{minimum}.json"
 
+    def alignment_file(self, line: str) -> Path:
+        return self.work / f"aligned-{line}.json"
+
     def compact_file(self, minimum: str) -> Path:
         return self.work / f"compact-{minimum}.json"
 
@@ -100,7 +108,7 @@ class TaskContext:
 
     def snapshots(self, minimum: str) -> Tensor:
         """The weights along a training run, one row each, oldest first."""
-        return torch.stack([self._weights(file) for file in self.snapshot_files(minimum)])
+        return torch.stack([self.weights(file) for file in self.snapshot_files(minimum)])
 
     def trajectories(self, plane: str) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """The snapshots of every trained minimum that kept some, projected on a plane, and their distances from it."""
@@ -108,7 +116,7 @@ class TaskContext:
         for minimum in self.spec.minima:
             if self.minimum_file(minimum).is_file() and (files := self.snapshot_files(minimum)):
                 # One at a time: a hundred copies of a large network would not fit into memory.
-                weights = map(self._weights, files)
+                weights = map(self.weights, files)
                 places = [(self.plane(plane).coordinates(each), self.plane(plane).distance(each)) for each in weights]
                 found[minimum] = np.array([place for place, _ in places])
                 offsets[minimum] = np.array([distance for _, distance in places])
@@ -117,7 +125,8 @@ class TaskContext:
     def snapshot_files(self, minimum: str) -> list[Path]:
         return sorted((self.work / minimum).glob("snapshot-*.safetensors"))
 
-    def _weights(self, file: Path) -> Tensor:
+    def weights(self, file: Path) -> Tensor:
+        """The weights of a checkpoint as a flat vector."""
         model = self.network()
         load_checkpoint(file, model)
         return flatten(model)
@@ -129,6 +138,8 @@ class TaskContext:
                 named = self.points()
                 a, b, c = (named[point] for point in spec.through)
                 self._planes[name] = Plane.through(a, b, c, names=spec.through, complete=spec.complete, seed=spec.seed)
+            elif spec.around is not None and spec.directions is not None:
+                self._planes[name] = self._measured_plane(name)
             elif spec.around is not None:
                 self._planes[name] = Plane.around(
                     self.minimum(spec.around), self.network(), seed=spec.seed, name=spec.around
@@ -137,6 +148,18 @@ class TaskContext:
                 assert spec.trajectory is not None
                 self._planes[name] = Plane.principal(self.snapshots(spec.trajectory))
         return self._planes[name]
+
+    def _measured_plane(self, name: str) -> Plane:
+        """A plane along measured directions; the judged minima are in its frame."""
+        spec = self.spec.all_planes[name]
+        assert spec.around is not None
+        assert spec.directions is not None
+        judged = [minimum for minimum in self.spec.between or () if minimum != spec.around]
+        others = {minimum: self.minimum(minimum) for minimum in judged}
+        plane, self.axes[name] = measured_plane(
+            self.work, spec.around, self.minimum(spec.around), spec.directions, others
+        )
+        return plane
 
     def evaluate(self, action: Callable[[Evaluator], T]) -> T:
         """Do something with the evaluator; one that takes fewer samples at a time, where memory is full."""

@@ -111,6 +111,11 @@ class CurvatureProducts:
         return self._flat.dimension
 
     @property
+    def labels(self) -> Tensor:
+        """Those of the samples that count."""
+        return self._split.y[: self.samples]
+
+    @property
     def dtype(self) -> torch.dtype:
         return self._flat.weights.dtype
 

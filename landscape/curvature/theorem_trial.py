@@ -100,6 +100,7 @@ def theorem_trial(
     start, measured = (_numpy(numbered.norms(vector)) for vector in (point, found))
     factors = _numpy(subspace.factors(point, numbered))
     steps = np.linspace(0, 3, 13)[1:] if distances is None else np.asarray(distances, dtype=np.float64)
+    direction = numbered.normalised(point)
     return TheoremTrial(
         layers=numbered.layers,
         start=start,
@@ -110,9 +111,7 @@ def theorem_trial(
         removed=len(subspace.eigenvalues),
         theorem=predict(start, measured, factors, strength),
         null=predict(start, measured, np.ones_like(start), strength),
-        loss=_flatness(model, sgd, data, numbered.normalised(point), subspace, steps, batch_norm)
-        if len(steps)
-        else None,
+        loss=losses_along(model, sgd, data, direction, subspace, steps, batch_norm=batch_norm) if len(steps) else None,
     )
 
 
@@ -141,15 +140,20 @@ def _correlation(first: Floats, second: Floats) -> float:
     return float(np.corrcoef(first, second)[0, 1])
 
 
-def _flatness(
+def losses_along(
     model: nn.Module,
     weights: AnyWeights,
     data: Data,
     direction: Tensor,
     subspace: FlatSubspace,
     distances: Floats,
-    batch_norm: BatchNorm,
+    *,
+    batch_norm: BatchNorm = "population",
 ) -> FlatnessCheck:
+    """The train loss at these distances: along -Pi(direction), -direction, and the first steep eigenvector.
+
+    ``direction`` is E_G(w), so the first two shrink groups.
+    """
     network, point = network_at(model, weights, statistics=batch_norm == "frozen")
     evaluator = Evaluator(network, {"train": by_split(data)["train"]}, batch_norm=batch_norm)
     sharpest = subspace.steep[0] if len(subspace.steep) else torch.zeros_like(point)

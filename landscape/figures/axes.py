@@ -43,6 +43,8 @@ def axis_titles(plane: PlaneRecord, x_break: str = ", ", y_break: str = "<br>") 
 
 
 def _directions(plane: PlaneRecord) -> tuple[str, str]:
+    if plane.axes:
+        return escaped(plane.axes[0]), escaped(plane.axes[1])
     if plane.kind in _DIRECTIONS:
         across, up = _DIRECTIONS[plane.kind]
         if plane.explained is None:

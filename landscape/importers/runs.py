@@ -14,6 +14,7 @@ from valleyscope.landscape.importers.import_file import NotImportable, import_fi
 from valleyscope.landscape.importers.loss_landscape import is_trajectory
 from valleyscope.landscape.importers.mode_connectivity import NAME
 from valleyscope.landscape.importers.recorded_runs import SNAPSHOT, is_run, read_runs, snapshot_files
+from valleyscope.landscape.importers.surface_paths import read_paths
 from valleyscope.landscape.storage._checks import check_landscape
 from valleyscope.landscape.storage._hdf5 import InvalidContent
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -34,6 +35,8 @@ def import_files(paths: Sequence[str | os.PathLike[str]], regularised: bool = Fa
     """The landscapes in these files, see ``import_file``; ``plane.npz`` and ``curve.npz`` of one run become one.
 
     Folders of recorders (or the snapshots of one) become one landscape with their common plane.
+    Lines between two networks of a surface, which no file has, are read off it (see ``surface_paths``).
+
     They are of one run if the curve is as long in both; one of each also if the files do not tell. A
     trajectory of loss-landscape belongs to the surface with the same directions.
     """
@@ -50,7 +53,10 @@ def import_files(paths: Sequence[str | os.PathLike[str]], regularised: bool = Fa
             f"{trajectories[0]}: is a projected trajectory of loss-landscape; import the surface with the same "
             "directions together with it"
         )
-    return _joined(found)
+    runs = _joined(found)
+    for run in runs:
+        read_paths(run.landscape)
+    return runs
 
 
 def _recorded(paths: Sequence[Path]) -> Run:

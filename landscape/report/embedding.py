@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from valleyscope.landscape.analysis.curvature_summary import curvature_summaries
 from valleyscope.landscape.analysis.method_table import method_table
 from valleyscope.landscape.figures import profile_paths
 from valleyscope.landscape.figures.contour import quantities_of
@@ -66,6 +67,7 @@ def figure_data(landscape: Landscape, colours: Mapping[str, str]) -> str:
         "colours": colours,
         "errorSplit": error_split(paths),
         "verdict": to_json(landscape.verdict),
+        "curvature": to_json(curvature_summaries(landscape)),
         "methods": [row.to_json() for row in method_table(landscape)],
     }
     # A less-than sign inside JSON could end the script element that holds it.
@@ -74,6 +76,9 @@ def figure_data(landscape: Landscape, colours: Mapping[str, str]) -> str:
 
 def plane_data(plane: PlaneRecord) -> dict[str, Any]:
     grids = {f"{split} {value}": typed_array(plane.splits[split][value]) for split, value in quantities_of(plane)}
+    for split, value in quantities_of(plane):
+        if plane.splits[split].is_estimated:
+            grids[f"{split} {value}_error"] = typed_array(plane.splits[split][f"{value}_error"])
     return {**plane_json(plane), "grids": grids}
 
 
@@ -81,6 +86,11 @@ def _thinned(plane: PlaneRecord) -> PlaneRecord:
     """The plane with about 201 points a side at most: as many as a page can show."""
     rows, columns = spread(len(plane.y), _FINEST), spread(len(plane.x), _FINEST)
     cells = np.ix_(rows, columns)
-    grids = {split: Grid(grid.loss[cells], grid.error[cells]) for split, grid in plane.splits.items()}
+    grids = {split: _part_of(grid, cells) for split, grid in plane.splits.items()}
     rest = {"x": plane.x[columns], "y": plane.y[rows], "done": plane.done[cells], "splits": grids}
     return PlaneRecord(**{**vars(plane), **rest})
+
+
+def _part_of(grid: Grid, cells: Any) -> Grid:
+    errors = (grid["loss_error"][cells], grid["error_error"][cells]) if grid.is_estimated else ()
+    return Grid(grid.loss[cells], grid.error[cells], *errors)

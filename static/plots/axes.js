@@ -25,7 +25,8 @@ export function axisTitles(plane, xBreak = ', ') {
   return [across ? `${across}${xBreak}${unit}` : unit, up ? `${up}<br>${unit}` : unit];
 }
 
-function directions({ kind, defining, points, explained }) {
+function directions({ kind, defining, points, axes, explained }) {
+  if (axes.length) return axes.map(escaped);
   if (kind in DIRECTIONS) {
     if (!explained) return DIRECTIONS[kind];
     const [first, second] = explained.map((share) => `${(100 * share).toFixed(1)} %`);

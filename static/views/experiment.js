@@ -13,6 +13,7 @@ import { SHOWN, pairOf, readView } from '../landscape/view-state.js';
 import { Downloads } from '../panels/downloads.js';
 import { MethodsPanel } from '../panels/methods.js';
 import { CompactPanel } from '../panels/compact.js';
+import { CurvaturePanel } from '../panels/curvature.js';
 import { ExperimentHeading } from '../panels/experiment-heading.js';
 import { FittingPanel } from '../panels/fits.js';
 import { MatrixPanel } from '../panels/matrix.js';
@@ -43,6 +44,9 @@ export default async function mount(root, context) {
   return { update: (query) => view.update(query), unmount: () => view.close() };
 }
 
+/** Files of other tools have no spec to begin with. */
+const canVary = ({ spec: { imported } }) => !imported || Boolean(imported.dataset);
+
 class ExperimentView {
   constructor(page, live, context) {
     const { experiment } = live;
@@ -58,6 +62,7 @@ class ExperimentView {
     this.matrix = new MatrixPanel(live, shared);
     this.minima = new MinimaPanel(live, shared);
     this.compact = new CompactPanel(live, shared);
+    this.curvature = new CurvaturePanel(live, shared);
     this.sparsity = new SparsityPanel(live, shared);
     this.training = new TrainingPanel(live, shared);
     this.fits = new FittingPanel(live, shared);
@@ -76,7 +81,7 @@ class ExperimentView {
         this.state,
         this.notices,
         this.actions,
-        context.readOnly ? null : element('a.button', { href: `/new?from=${live.id}`, title: 'Start a new experiment from this spec' }, 'Vary'),
+        context.readOnly || !canVary(experiment) ? null : element('a.button', { href: `/new?from=${live.id}`, title: 'Start a new experiment from this spec' }, 'Vary'),
         this.downloads.node,
         context.readOnly ? null : element('button', { type: 'button', onclick: () => shareDialog(context.api, experiment) }, 'Share')),
       this.verdict.node,
@@ -85,8 +90,9 @@ class ExperimentView {
       this.methods.node,
       this.matrix.node,
       this.minima.node,
-      this.compact.node,
       this.sparsity.node,
+      this.compact.node,
+      this.curvature.node,
       this.training.node,
       this.fits.node,
       this.provenance.node,
@@ -107,7 +113,7 @@ class ExperimentView {
   update(query) {
     showLossUnit(this.live.lossUnit);
     this.live.judge(pairOf(query, this.live.experiment.minima));
-    this.view = readView(query, this.live.planeOrder);
+    this.view = readView(query, this.live.planeOrder, this.live.splits);
     this.page.dataset.show = SHOWN[this.view.show].panes.length > 1 ? 'pair' : 'single';
     this.surfaces.update(this.view);
     this.profiles.update(this.view);
@@ -116,6 +122,7 @@ class ExperimentView {
     this.fits.update(this.view);
     this.sparsity.draw();
     this.methods.draw();
+    this.curvature.draw();
   }
 
   /** Redraw the parts that changed. */
@@ -125,6 +132,10 @@ class ExperimentView {
     if (parts.has('experiment') || parts.has('verdict') || parts.has('minima')) this.verdict.draw();
     if (parts.has('experiment') || parts.has('minima') || parts.has('verdict')) this.minima.draw();
     if (parts.has('minima')) this.compact.draw();
+    if (parts.has('curvature')) {
+      this.curvature.draw();
+      this.minima.draw();
+    }
     // Panels that wait for numbers must know when the experiment ended.
     const turned = this.live.active !== this.wasActive;
     this.wasActive = this.live.active;
@@ -172,7 +183,7 @@ class ExperimentView {
     this.context.theme.removeEventListener('change', this.ontheme);
     this.live.close();
     this.downloads.close();
-    for (const panel of [this.surfaces, this.profiles, this.training, this.fits, this.sparsity, this.methods]) panel.close();
+    for (const panel of [this.surfaces, this.profiles, this.training, this.fits, this.sparsity, this.methods, this.curvature]) panel.close();
   }
 
   #drawHead() {

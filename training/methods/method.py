@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from valleyscope.training.batch_norm import NORMS
 from valleyscope.training.datasets import Dataset
 from valleyscope.training.models.remaining_operations import RemainingOperations
 from valleyscope.training.optimizer_builder import build_optimizer
-from valleyscope.training.parameter_groups import ParameterGroup, group_dims, prunable
+from valleyscope.training.parameter_groups import ParameterGroup, broadcast_masks, prunable
 from valleyscope.training.settings import Training
 
 
@@ -110,21 +110,12 @@ class Method:
 @torch.no_grad()
 def set_to_zero(layer: ParameterGroup, removed: Tensor) -> None:
     """Make some groups of one layer exactly zero, with their bias, γ and β."""
-    for parameter, mask in _masks(layer, removed):
+    for parameter, mask in broadcast_masks(layer, removed):
         parameter.masked_fill_(mask, 0.0)
 
 
 @torch.no_grad()
 def scale_groups(layer: ParameterGroup, chosen: Tensor, factor: float) -> None:
     """Multiply the weights of some groups of one layer."""
-    for parameter, mask in _masks(layer, chosen):
+    for parameter, mask in broadcast_masks(layer, chosen):
         parameter.mul_(torch.where(mask, factor, 1.0))
-
-
-def _masks(layer: ParameterGroup, chosen: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """The parameters of a layer with a mask of the chosen groups, broadcast to each."""
-    lead = layer["params"][0]
-    dims = group_dims(lead, layer["structure"])
-    shape = [1 if dim in dims else size for dim, size in enumerate(lead.shape)]
-    for parameter in layer["params"]:
-        yield parameter, chosen.view(shape) if parameter is lead else chosen.view(parameter.shape)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from valleyscope.training.losses import batch_loss
 from valleyscope.training.methods.method import RunContext
-from valleyscope.training.parameter_groups import ParameterGroup, group_dims, group_norms
+from valleyscope.training.parameter_groups import ParameterGroup, companion_rows, group_dims, group_norms
 
 Scores = dict[str, Tensor]
 # Training samples for gradients: enough for a ranking, and a fraction of an epoch on large sets.
@@ -67,8 +67,8 @@ def taylor_of(layer: ParameterGroup, gradients: list[Tensor]) -> Tensor:
     dims = group_dims(lead, layer["structure"])
     product = lead * gradients[0]
     found: Tensor = product.sum(dims) if dims else product
-    for companion, gradient in zip(layer["params"][1:], gradients[1:], strict=True):
-        found = found + companion.detach() * gradient
+    for companion, gradient, rows in zip(layer["params"][1:], gradients[1:], companion_rows(layer), strict=True):
+        found[rows] += (companion.detach() * gradient).view(len(companion), -1).sum(1)
     return found.flatten().square()
 
 
