@@ -16,7 +16,7 @@ def lightning_callback(recorder: Recorder, when: When = "epoch") -> Any:
     Every ``every``-th of them is kept, and the state before the first one. Only the first process writes.
     """
     _check(when)
-    callback = _imported(("lightning.pytorch", "pytorch_lightning"), "lightning").Callback
+    callback: Any = _imported(("lightning.pytorch", "pytorch_lightning"), "lightning").Callback
 
     class LightningRecorder(callback):  # type: ignore[misc]
         def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
@@ -40,7 +40,7 @@ def transformers_callback(recorder: Recorder, when: When = "epoch") -> Any:
     Every ``every``-th of them is kept, and the state before the first one. Only the first process writes.
     """
     _check(when)
-    callback = _imported(("transformers",), "transformers").TrainerCallback
+    callback: Any = _imported(("transformers",), "transformers").TrainerCallback
 
     class TransformersRecorder(callback):  # type: ignore[misc]
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
