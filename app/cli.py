@@ -109,9 +109,13 @@ def _parser() -> argparse.ArgumentParser:
     add_compact_command(commands)
     add_align_command(commands)
 
-    imported = commands.add_parser("import", help="convert files of other tools into landscapes, here or on a server")
+    imported = commands.add_parser("import", help="convert recorded runs and files of other tools into landscapes")
     imported.add_argument(
-        "files", type=Path, nargs="+", metavar="FILE", help="plane.npz, curve.npz, a surface .h5 or landscape.h5"
+        "files",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="plane.npz, curve.npz, a surface .h5, landscape.h5, or folders of a Recorder (in one common plane)",
     )
     imported.add_argument("--out", type=Path, metavar="DIR", help="output directory (default: beside the first FILE)")
     imported.add_argument("--server", metavar="URL", help="send the files to this server instead")

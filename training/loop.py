@@ -30,9 +30,9 @@ from valleyscope.training.methods.record import described_pruning
 from valleyscope.training.parameter_groups import partition
 from valleyscope.training.preflight import check_run
 from valleyscope.training.pruning_forecast import Forecast, forecast
-from valleyscope.training.settings import Training, steps_an_epoch
+from valleyscope.training.settings import STRENGTHS, Training, steps_an_epoch
 from valleyscope.training.state import State, identity, load_state, save_state
-from valleyscope.training.zero_groups import ZeroGroups
+from valleyscope.training.zero_groups import ZeroGroups, sparsity
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +43,10 @@ class Cancelled(Exception):
 
 class Diverged(ArithmeticError):
     """The loss is no longer finite."""
+
+
+class AllZero(Diverged):
+    """Every prunable group is zero: the network computes a constant."""
 
 
 @dataclass(frozen=True)
@@ -235,6 +239,7 @@ class _Run:
             self.method.facts["cut"] = found
             rate = self.optimizer.param_groups[0]["lr"]
             self.epochs[-1:] = [self._measure(rate, self.epoch)]
+            self._check_groups(self.epochs[-1])
         self._prepare_retraining()
         self._save_snapshot()
         self._save()
@@ -320,7 +325,8 @@ class _Run:
         if now - self.reported >= self.report_every:
             self.reported = now
             self.report(self._progress(loss, learning_rate))
-        if now - self.saved >= self.save_every and self.step < self.steps:
+        # The saved state is what is kept if the method leaves no group: it must not be that network.
+        if now - self.saved >= self.save_every and self.step < self.steps and sparsity(self.groups).groups < 1.0:
             self._save()
 
     def _end_epoch(self, learning_rate: float) -> None:
@@ -331,6 +337,7 @@ class _Run:
         if record is not None:
             if not math.isfinite(record.train_loss):
                 self._raise_diverged(f"the training loss after the epoch is {record.train_loss}")
+            self._check_groups(record)
             self.epochs.append(record)
         self.epoch, self.step = self.epoch + 1, 0
         self._save_snapshot()
@@ -353,13 +360,31 @@ class _Run:
         if self.directory is not None and self.settings.keeps_snapshot_of(self.epoch):
             save_checkpoint(self.directory / f"snapshot-{self.epoch:06d}.safetensors", self.model)
 
-    def _raise_diverged(self, what: str) -> None:
-        kept = ""
+    def _check_groups(self, record: Epoch) -> None:
+        """Refuse a network of which the method left nothing; a run of plain SGD may start from one."""
+        if self.settings.method_name is None or record.zero_groups < 1.0:
+            return
+        raise AllZero(
+            f"all {sum(layer.groups for layer in record.layers)} prunable groups are zero after epoch {record.epoch} "
+            f"({self.settings.method_name}): lower {self._strength()}, or raise floor.{self._keep_last_good()}"
+        )
+
+    def _strength(self) -> str:
+        """The field that decides how much is pruned."""
+        given = [name for name in (*STRENGTHS, "penalty") if getattr(self.settings, name) is not None]
+        return given[0] if given else "c or the strength of the method"
+
+    def _keep_last_good(self) -> str:
+        """Save the weights of the last saved state beside it; returns a sentence about them."""
         state = None if self.directory is None else load_state(self.directory, self.identity)
-        if self.directory is not None and state is not None:
-            path = self.directory / "last-good.safetensors"
-            save_checkpoint(path, state.model, spec=self.settings.model_dump(mode="json"))
-            kept = f" The last good weights, from epoch {state.epoch} on, are in {path.name}."
+        if self.directory is None or state is None:
+            return ""
+        path = self.directory / "last-good.safetensors"
+        save_checkpoint(path, state.model, spec=self.settings.model_dump(mode="json"))
+        return f" The last good weights, from epoch {state.epoch} on, are in {path.name}."
+
+    def _raise_diverged(self, what: str) -> None:
+        kept = self._keep_last_good()
         raise Diverged(
             f"training diverged in epoch {self.epoch + 1}: {what} "
             f"({self.settings.method_name or self.settings.optimizer}, lr {self.optimizer.param_groups[0]['lr']:g}). "

@@ -48,10 +48,13 @@ def accumulated_threshold(
     mu: float,
     *,
     mode: Mode = "prox",
-    momentum: float = 0.0,
+    momentum: float | Sequence[float] | npt.NDArray[np.float64] = 0.0,
     before: int = 0,
 ) -> float:
     """G, the threshold that a run accumulates over the learning rates of all its steps.
+
+    A step is one of the optimiser: with gradient accumulation there are fewer than batches. ``momentum`` is one number,
+    or one for each step where it is cycled.
 
     In `prox` and `cumulative` G = Σ g(n, γ_n); in `dual` it is the sum of the increments. A group whose norm
     stays above G cannot be pruned, so compare G with the initial group norms. `before` counts steps that were taken
@@ -60,7 +63,7 @@ def accumulated_threshold(
     >>> round(accumulated_threshold([0.1] * 100, c=1.0, mu=0.5, mode="dual"), 6)  # = g(100, 0.1)
     1.0
     """
-    gamma = np.asarray(rates, dtype=np.float64) / (1.0 - momentum)
+    gamma = np.asarray(rates, dtype=np.float64) / (1.0 - np.asarray(momentum, dtype=np.float64))
     n = np.arange(before + 1, before + len(gamma) + 1, dtype=np.float64)
     if mode == "dual":
         steps = n**mu - np.where(n > 1, (n - 1) ** mu, 0.0)

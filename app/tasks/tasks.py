@@ -256,6 +256,7 @@ def _augmentation(context: TaskContext) -> Callable[[Tensor, Generator], Tensor]
 def _frame(context: TaskContext, name: str) -> FramedPlane:
     """Where everything with a name lies on a plane, and the grid that frames it."""
     spec = context.spec.all_planes[name]
+    trajectories, offsets = context.trajectories(name)
     record = plane_record(
         name,
         context.plane(name),
@@ -266,7 +267,8 @@ def _frame(context: TaskContext, name: str) -> FramedPlane:
         margin=spec.margin,
         defining=spec.through or tuple(filter(None, (spec.around, spec.trajectory))),
         path_points=context.spec.points,
-        trajectories=context.trajectories(name),
+        trajectories=trajectories,
+        offsets=offsets,
         axes=context.axes.get(name, ()),
     )
     record.loss_unit = context.spec.loss_unit

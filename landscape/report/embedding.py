@@ -58,7 +58,11 @@ def figure_data(landscape: Landscape, colours: Mapping[str, str]) -> str:
     """The records of a landscape as JSON that can stand in a script element."""
     paths = profile_paths(landscape)
     content = {
-        "planes": {name: plane_data(_thinned(plane)) for name, plane in landscape.planes.items() if plane.done.any()},
+        "planes": {
+            name: plane_data(_thinned(plane))
+            for name, plane in landscape.planes.items()
+            if plane.done.any() or plane.offsets
+        },
         "paths": [path_json(path) for path in paths],
         "minima": [minimum_json(minimum) for minimum in landscape.minima.values()],
         "colours": colours,

@@ -122,6 +122,15 @@ def _check_plane(member: str, plane: PlaneRecord) -> None:
         if _floats(f"{member}/paths/{path}", places, 2).shape[1] != 2:
             raise ValueError(f"{member}/paths/{path}: has shape {places.shape}, not (points, 2)")
         _finite(f"{member}/paths/{path}", places)
+    for path, distances in plane.offsets.items():
+        if path not in plane.paths or _floats(f"{member}/offsets/{path}", distances, 1).shape != (
+            len(plane.paths[path]),
+        ):
+            raise ValueError(f"{member}/offsets/{path}: has no value for each point of a path of this name")
+        if not (_finite(f"{member}/offsets/{path}", distances) >= 0).all():
+            raise ValueError(f"{member}/offsets/{path}: has a distance below 0")
+    if plane.explained is not None and not all(0 <= share <= 1 for share in plane.explained):
+        raise ValueError(f"{member}: explained is {plane.explained}; shares lie in [0, 1]")
     for name in (*plane.defining, *plane.distances):
         if name not in plane.points:
             raise ValueError(f"{member}/points: {name} defines the plane or has a distance, but no coordinates")

@@ -78,7 +78,9 @@ def _plane(plane: PlaneRecord) -> list[Any]:
     grids = {split: _grid(grid) for split, grid in plane.splits.items()}
     # Distances are attributes of the points, so their order is not stored.
     places = [plane.points, plane.paths, dict(sorted(plane.distances.items()))]
-    later = [_json(plane.estimate)] if plane.estimate else []
+    # Earlier versions knew none of these.
+    later: list[Any] = [_json(plane.estimate)] if plane.estimate else []
+    later += [] if plane.explained is None and not plane.offsets else [plane.explained, plane.offsets]
     return [*about, plane.x, plane.y, plane.done.astype(np.uint8), grids, *places, *later]
 
 

@@ -88,7 +88,9 @@ class PlaneRecord:
     ``points`` has the coordinates of all named points, projected on the plane, ``distances`` their distances from it.
     ``paths`` has projected curves by name and trajectories as ``trajectory:<minimum>``, each (n, 2). ``unit`` is the
     unit of the axes: a distance, except in files of some other tools. ``axes`` says where x and y lead, if the record
-    knows more than its kind.
+    knows more than its kind. ``explained`` is the share of the squared distances of snapshots that each principal
+    direction carries; ``offsets`` has, for trajectories among the paths, the distance of every snapshot from the plane,
+    shape (n,).
     """
 
     name: str
@@ -107,6 +109,8 @@ class PlaneRecord:
     axes: tuple[str, ...] = ()
     estimate: dict[str, Any] = field(default_factory=dict)
     """Of an estimated surface: accuracy, evaluated (the share of all pairs computed), settled, exact splits, note."""
+    explained: Coordinates | None = None
+    offsets: dict[str, Floats] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, int]:
