@@ -1,4 +1,4 @@
-"""`valley bench`: how fast surfaces are computed on this machine, beside a plain loop, and what an experiment would take."""
+"""`valley bench`: how fast surfaces are computed here, beside a plain loop, and what an experiment would take."""
 
 from __future__ import annotations
 
