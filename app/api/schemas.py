@@ -117,6 +117,7 @@ class ToleranceLevel(ResponseModel):
     value: float = Field(description="end plus tolerance: where pictures draw the tolerance contour")
     peak: float = Field(description="highest value on the judged paths and on the way to the control")
     judged: bool = Field(description="false: the verdict does not judge this quantity")
+    floor: float | None = Field(None, description="of a slope: the lowest value of the line plus the tolerance")
 
 
 class Surface(ResponseModel):
@@ -254,6 +255,13 @@ class PairValues(ResponseModel):
     high: list[list[Number | None]] = Field(description="upper end")
 
 
+class AlignedPairs(ResponseModel):
+    """The same with the hidden units of the later minimum of each pair in the order of the earlier one."""
+
+    barrier: PairValues
+    rise: PairValues
+
+
 class Matrix(ResponseModel):
     """Barrier and rise between every two minima."""
 
@@ -287,6 +295,7 @@ class Matrix(ResponseModel):
     tolerance: float = Field(description="of the verdict: up to this barrier and rise a line is level")
     barrier: PairValues
     rise: PairValues
+    aligned: AlignedPairs | None = Field(None, description="of aligned lines; only where the spec has `align`")
 
 
 class Verdict(BaseModel):

@@ -26,6 +26,7 @@ from valleyscope.app.experiments.plan import Kind, Task, plan, plane_tiles
 from valleyscope.app.experiments.report_renderer import render_in_process
 from valleyscope.app.experiments.spec import BadSpec, Spec, parse_spec
 from valleyscope.app.experiments.task_results import (
+    AlignedPath,
     CompactedMinimum,
     EstimatedPlane,
     FramedPlane,
@@ -39,7 +40,7 @@ from valleyscope.app.experiments.task_results import (
     TrainedMinimum,
     TriedTheorem,
 )
-from valleyscope.landscape.analysis.pair_matrix import pair_matrix
+from valleyscope.landscape.analysis.pair_matrix import with_matrices
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import PlaneRecord, line_name
@@ -49,6 +50,9 @@ SPEC = "spec.json"
 REPORT = "report.html"
 VERDICT = "verdict.json"
 WORK = "work"
+ALIGNED = "aligned."
+"""Before the name of a line, the name of its profile with one end aligned; names have no dot."""
+_NOT_ALIGNED = "not_aligned"
 T = TypeVar("T")
 
 
@@ -119,6 +123,9 @@ class ExperimentWriter:
             case Kind.CURVE | Kind.LINE:
                 paths = self.landscape.curves if task.kind is Kind.CURVE else self.landscape.lines
                 return task.subject in paths and self._has(f"{WORK}/path-{task.subject}.npz")
+            case Kind.ALIGN:
+                known = (*self.landscape.aligned, *self.landscape.provenance.get(_NOT_ALIGNED, ()))
+                return task.subject in known and self._has(f"{WORK}/aligned-{task.subject}.json")
             case Kind.SHARPNESS:
                 return self._has(f"{WORK}/sharpness-{task.subject}.json")
             case Kind.COMPACT:
@@ -132,8 +139,9 @@ class ExperimentWriter:
                 if verdict is None or (self.spec.control is not None and verdict["control"] is None):
                     return False
                 # A line measured in a retry, after the verdict, has no intervals yet; earlier versions kept none.
-                lines = self.landscape.lines
-                return all(name in verdict.get("paths", lines) for name in lines)
+                lines, aligned = self.landscape.lines, self.landscape.aligned
+                known = verdict.get("aligned_paths", {})
+                return all(name in verdict.get("paths", lines) for name in lines) and all(n in known for n in aligned)
 
     def add_result(self, task: Task, result: Result) -> None:
         """Enter a result into the landscape; a snapshot follows when the last one is old enough."""
@@ -152,6 +160,11 @@ class ExperimentWriter:
             case MeasuredPath(record):
                 paths = self.landscape.curves if task.kind is Kind.CURVE else self.landscape.lines
                 paths[record.name] = record
+            case AlignedPath(record, note):
+                if record is None:
+                    self.landscape.provenance.setdefault(_NOT_ALIGNED, {})[task.subject] = note
+                else:
+                    self.landscape.aligned[record.name] = record
             case MeasuredCurvature() | MeasuredSnapshot() | MeasuredDirections() | TriedTheorem():
                 enter_curvature(self.landscape, task, result)
             case Judged(verdict):
@@ -164,7 +177,7 @@ class ExperimentWriter:
         """Save the landscape if it changed."""
         due = force or time.monotonic() - self._saved >= self.snapshot_every
         if self._changed and due:
-            self.landscape.matrix = pair_matrix(self.landscape).to_record()
+            with_matrices(self.landscape)
             self.landscape.save(self.directory / LANDSCAPE)
             self._changed = False
             self._saved = time.monotonic()
@@ -230,7 +243,8 @@ class ExperimentWriter:
         landscape.curvature = _in_order(landscape.curvature, curved_minima(spec))
         landscape.planes = _in_order(landscape.planes, spec.all_planes)
         landscape.curves = _in_order(landscape.curves, spec.all_curves)
-        landscape.lines = _in_order(landscape.lines, [line_name(*pair) for pair in spec.lines])
+        lines = [line_name(*pair) for pair in spec.lines]
+        landscape.lines, landscape.aligned = _in_order(landscape.lines, lines), _in_order(landscape.aligned, lines)
 
     def _occupy(self) -> IO[str]:
         self.directory.mkdir(parents=True, exist_ok=True)

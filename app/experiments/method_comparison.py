@@ -55,7 +55,7 @@ def _minima(content: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         seed: dict[str, Any] = {"seed": first + number}
         yield f"sgd{suffix}", {**seed, "optimizer": "sgd"}
         for method in content["methods"]:
-            options = {"method": method} if isinstance(method, str) else dict(method)
+            options: dict[str, Any] = {"method": method} if isinstance(method, str) else dict(method)
             if number >= options.pop("seeds", seeds):
                 continue
             if METHODS[options["method"]].post_hoc:

@@ -1,8 +1,8 @@
 """The plan of an experiment, written once: a spec becomes tasks with dependencies, and every runner executes these.
 
 train each minimum | make pruned ones compact | fit each curve | frame each plane | tiles of its surface, coarse first
-profile of each curve and line | sharpness of each minimum | curvature, its flat subspace and the theorem's trial
-verdict
+profile of each curve and line, also aligned | sharpness of each minimum
+curvature, its flat subspace and the theorem's trial | verdict
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Kind(StrEnum):
     PICTURE = "picture"
     CURVE = "curve"
     LINE = "line"
+    ALIGN = "align"
     SHARPNESS = "sharpness"
     COMPACT = "compact"
     CURVATURE = "curvature"
@@ -49,6 +50,7 @@ STAGES = {
     Kind.PICTURE: "surfaces",
     Kind.CURVE: "profiles",
     Kind.LINE: "profiles",
+    Kind.ALIGN: "profiles",
     Kind.SHARPNESS: "profiles",
     Kind.COMPACT: "profiles",
     Kind.CURVATURE: "curvature",
@@ -170,6 +172,8 @@ def _tasks(spec: Spec) -> Iterator[Task]:
     for start, end in spec.lines:
         needs = (f"train:{start}", f"train:{end}", *frozen)
         profiles.append(Task(Kind.LINE, line_name(start, end), needs=needs, priority=50))
+        if spec.align != "none":
+            profiles.append(Task(Kind.ALIGN, line_name(start, end), needs=needs, priority=51))
     profiles += [Task(Kind.CURVE, name, needs=(f"fit:{name}", *frozen), priority=50) for name in curves]
     profiles += [Task(Kind.SHARPNESS, name, needs=(f"train:{name}", *frozen), priority=51) for name in spec.minima]
     yield from profiles

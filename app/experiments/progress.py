@@ -69,7 +69,7 @@ def _weights(spec: Spec, tasks: tuple[Task, ...]) -> dict[str, float]:
             case Kind.ESTIMATE:
                 # The first rounds do most of the work; later ones are rarely needed.
                 parts[task.id] = 0.5 ** (task.index // PARTS)
-            case Kind.CURVE | Kind.LINE | Kind.SHARPNESS | Kind.COMPACT:
+            case Kind.CURVE | Kind.LINE | Kind.ALIGN | Kind.SHARPNESS | Kind.COMPACT:
                 parts[task.id] = 1.0
             case Kind.FRAME | Kind.PICTURE | Kind.VERDICT | Kind.TRIAL:
                 parts[task.id] = 0.0

@@ -229,6 +229,9 @@ class Spec(BaseModel):
     precision: Precision = Field(
         "float32", description="float32 throughout, or faster and less exact matrix products on GPUs (tf32)"
     )
+    align: Literal["none", "weights", "activations"] = Field(
+        "none", description="lines also with the hidden units of their end in the order of their start, matched by this"
+    )
     samples: int | None = Field(
         None, ge=1, le=10**9, description="evaluate on this many samples of each split; by default all"
     )
@@ -404,7 +407,7 @@ class Spec(BaseModel):
         merged = {"seed": self.seed} | inherited | own.model_dump(exclude_unset=True)
         # Options that `training` has for other methods are not this one's; plain SGD never minded AltSDP's.
         options = set(METHODS[merged.get("method") or "altsdp"].options)
-        if merged.get("method") is None and merged.get("optimizer", "sgd") == "sgd":
+        if merged.get("method") is None and merged.get("optimizer", "sgd") != "altsdp":
             options.discard("retrain")
         for field in OPTIONS - options - own.model_fields_set:
             merged.pop(field, None)

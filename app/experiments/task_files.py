@@ -6,7 +6,7 @@ from typing import Final
 
 from valleyscope.app.experiments.curvature_files import curvature_files, is_curvature_input, is_direction_file
 from valleyscope.app.experiments.estimate_plan import PARTS, is_part_file, part_file
-from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPEC, VERDICT, WORK, compact_files
+from valleyscope.app.experiments.experiment_writer import ALIGNED, LANDSCAPE, REPORT, SPEC, VERDICT, WORK, compact_files
 from valleyscope.app.experiments.plan import Kind, Task
 from valleyscope.app.experiments.spec import Spec
 
@@ -40,14 +40,14 @@ def is_input(spec: Spec, task: Task, name: str) -> bool:
             trajectory = spec.all_planes[task.subject].trajectory
             is_snapshot = trajectory is not None and name.startswith(f"{WORK}/{trajectory}/snapshot-")
             return is_snapshot or _is_point(spec, name)
-        case Kind.CURVE | Kind.LINE | Kind.SHARPNESS:
+        case Kind.CURVE | Kind.LINE | Kind.ALIGN | Kind.SHARPNESS:
             return _is_point(spec, name)
         case Kind.COMPACT:
             return name == f"{task.subject}.safetensors"
         case Kind.CURVATURE | Kind.DIRECTIONS | Kind.SNAPSHOT_CURVATURE | Kind.TRIAL:
             return is_curvature_input(spec, task, name)
         case Kind.VERDICT:
-            return name.startswith((f"{WORK}/path-", f"{WORK}/sharpness-"))
+            return name.startswith((f"{WORK}/path-", f"{WORK}/sharpness-", f"{WORK}/aligned-"))
 
 
 def is_output(task: Task, name: str) -> bool:
@@ -60,6 +60,8 @@ def is_output(task: Task, name: str) -> bool:
             return name in (f"{WORK}/curve-{subject}.safetensors", f"{WORK}/curve-{subject}-state.pt")
         case Kind.CURVE | Kind.LINE:
             return name == f"{WORK}/path-{subject}.npz"
+        case Kind.ALIGN:
+            return name in (f"{WORK}/path-{ALIGNED}{subject}.npz", f"{WORK}/aligned-{subject}.json")
         case Kind.SHARPNESS:
             return name == f"{WORK}/sharpness-{subject}.json"
         case Kind.CURVATURE | Kind.DIRECTIONS:

@@ -52,6 +52,14 @@ class MeasuredPath:
 
 
 @dataclass(frozen=True)
+class AlignedPath:
+    """A line to an aligned minimum; without a record the network could not be aligned, and the note says why."""
+
+    record: PathRecord | None
+    note: str
+
+
+@dataclass(frozen=True)
 class MeasuredSharpness:
     values: dict[str, Any]
 
@@ -95,6 +103,7 @@ Result = (
     | EstimatedPart
     | EstimatedPlane
     | MeasuredPath
+    | AlignedPath
     | MeasuredSharpness
     | CompactedMinimum
     | MeasuredCurvature

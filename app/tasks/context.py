@@ -92,6 +92,9 @@ class TaskContext:
     def sharpness_file(self, minimum: str) -> Path:
         return self.work / f"sharpness-{minimum}.json"
 
+    def alignment_file(self, line: str) -> Path:
+        return self.work / f"aligned-{line}.json"
+
     def compact_file(self, minimum: str) -> Path:
         return self.work / f"compact-{minimum}.json"
 

@@ -111,8 +111,13 @@ def _matrix(landscape: Landscape) -> Iterator[Row]:
     """Both directions of every pair, so a pivot table of it is the whole square."""
     matrix = pair_matrix(landscape)
     columns = [(quantity, bound) for quantity in QUANTITIES for bound in ("", "low", "high")]
-    yield ["from", "to", "split", *(f"{quantity}_{bound}".rstrip("_") for quantity, bound in columns)]
+    header = ["from", "to", "split", *(f"{quantity}_{bound}".rstrip("_") for quantity, bound in columns)]
     squares = [matrix.bounds(quantity, bound) if bound else matrix.values(quantity) for quantity, bound in columns]
+    if landscape.aligned:
+        other = pair_matrix(landscape, aligned=True)
+        header += [f"aligned_{name}" for name in header[3:]]
+        squares += [other.bounds(quantity, bound) if bound else other.values(quantity) for quantity, bound in columns]
+    yield header
     for row, first in enumerate(matrix.minima):
         for column, second in enumerate(matrix.minima):
             if matrix.lines[row][column] is not None:

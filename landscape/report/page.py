@@ -193,6 +193,9 @@ def _caption(plane: PlaneRecord, claim: Claim | None) -> str:
         sentences.append("Dashed: straight lines.")
     if claim is not None and any(claim.level(plane, *pair) for pair in _shown_quantities(plane)):
         sentences.append(STYLE["titles"]["tolerance"])
+    levels = [] if claim is None else [claim.level(plane, *pair) for pair in _shown_quantities(plane)]
+    if any(level is not None and level.floor is not None for level in levels):
+        sentences.append(STYLE["titles"]["floor"])
     if len(curves) < len(plane.paths):
         projected = "" if plane.kind == "principal" else ", projected on the plane"
         sentences.append(f"Dotted chains: training, snapshot by snapshot{projected}.")

@@ -48,7 +48,8 @@ def check_landscape(landscape: Landscape) -> None:
         _check_minimum(f"minima/{key}", minimum)
     for key, plane in _named("planes", landscape.planes):
         _check_plane(f"planes/{key}", plane)
-    for group, paths in (("curves", landscape.curves), ("lines", landscape.lines)):
+    kinds = (("curves", landscape.curves), ("lines", landscape.lines), ("aligned", landscape.aligned))
+    for group, paths in kinds:
         for key, path in _named(group, paths):
             _check_path(f"{group}/{key}", path)
     if landscape.matrix is not None:

@@ -49,7 +49,8 @@ def _parts(landscape: Landscape) -> Iterator[tuple[str, Any]]:
         yield f"minima/{name}", _minimum(minimum)
     for name, plane in landscape.planes.items():
         yield f"planes/{name}", _plane(plane)
-    for kind, paths in (("curves", landscape.curves), ("lines", landscape.lines)):
+    kinds = (("curves", landscape.curves), ("lines", landscape.lines), ("aligned", landscape.aligned))
+    for kind, paths in kinds:
         for name, path in paths.items():
             yield f"{kind}/{name}", _path(path)
     for name, record in landscape.curvature.items():

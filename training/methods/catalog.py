@@ -164,7 +164,7 @@ METHODS: dict[str, MethodInfo] = {
         formula="cut the groups of lowest score: norm, γ of BatchNorm, or Taylor (w·∂L/∂w)²",
         source="Li et al. 2017 (norm); Molchanov et al. 2019 (Taylor)",
         kind="post hoc",
-        options={"score": "norm", "scope": "network", **_RETRAIN},
+        options={"score": "norm", "scope": None, **_RETRAIN},
         ties=True,
     ),
     "ls": MethodInfo(
@@ -172,7 +172,7 @@ METHODS: dict[str, MethodInfo] = {
         formula="one-shot, then layer by layer min ||X'(W + Δ) - XW||² + ε||Δ||² over Δ",
         source="the reconstruction of He et al. 2017 and Luo et al. 2017, for all layers in turn",
         kind="post hoc",
-        options={"score": "norm", "scope": "network", **_RETRAIN},
+        options={"score": "norm", "scope": None, **_RETRAIN},
         filters_only=True,
         ties=True,
     ),

@@ -19,7 +19,7 @@ from valleyscope.app.api.serializers import planes_of
 from valleyscope.app.storage.experiment_table import ExperimentRow
 from valleyscope.landscape.analysis.curvature_summary import curvature_summaries
 from valleyscope.landscape.analysis.method_table import method_table, remarks
-from valleyscope.landscape.analysis.pair_matrix import pair_matrix
+from valleyscope.landscape.analysis.pair_matrix import matrix_json
 from valleyscope.landscape.analysis.pair_verdict import MissingLine, UnknownPair, pair_verdict
 from valleyscope.landscape.analysis.published import published_beside
 from valleyscope.landscape.claim import claim_of
@@ -145,7 +145,7 @@ def matrix(id: ExperimentId, request: Request, app_state: State) -> Response:
     def make(landscape: Landscape) -> bytes:
         if not landscape.lines:
             raise not_available("there is no line between two minima", row, of_two=True)
-        return encoded(to_json({"experiment": id, **pair_matrix(landscape).to_json()}))
+        return encoded(to_json({"experiment": id, **matrix_json(landscape)}))
 
     return cached_response(request, app_state, row, ("matrix",), make)
 

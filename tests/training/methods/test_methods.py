@@ -40,9 +40,9 @@ def test_the_wished_share_of_groups_is_exactly_zero_at_the_end(method: str) -> N
     assert found.pruning["method"] == method
     assert found.pruning["collapsed"] is (found.final.test_accuracy <= 2 * 37 / 360)
     assert loss_and_accuracy(model, digits().x_train, digits().y_train)[0] == found.final.train_loss
-    small = compact(model, digits().x_test[:1])
+    small = compact(model.eval(), digits().x_test[:1])
     assert difference(model, small.model, digits().x_test) < 1e-5
-    if settings.structure == "filter":
+    if settings.structure == "filter" and not found.pruning["collapsed"]:  # a dead network is a constant
         before, after = small.report.before.multiply_adds, small.report.after.multiply_adds
         assert found.pruning["macs"] == pytest.approx(after / before, abs=1e-9)
 
