@@ -61,7 +61,7 @@ class Features:
     all_samples: Tensor
 
     @classmethod
-    def of(cls, known: KnownPairs, link: Link, without: set[int] = frozenset()) -> Features:  # type: ignore[assignment]
+    def of(cls, known: KnownPairs, link: Link, without: set[int]) -> Features:
         points = [point for point in known.coarse if point not in without]
         values = torch.stack([link.forward(torch.from_numpy(known.coarse[point].loss)) for point in points], dim=1)
         deviation, mean = torch.std_mean(values, dim=0)
@@ -125,6 +125,8 @@ class Estimator:
         terms = [(losses, None if wrong is None else wrong - wrong_left_out)]
         terms += [self._difference(points, level) for level in range(1, len(self._draws))]
         total, variance = self._sum(terms, 0)
+        # The coarse points were chosen by the samples drawn, which makes these look better predicted than others.
+        variance[0] *= 1.0 / max(0.5, 1.0 - features.shape[1] / len(features)) if len(first) < size else 1.0
         found.loss[points] = (base + total) / size
         if link.kind == "margin":
             found.loss[points] = np.maximum(found.loss[points], 0.0)
@@ -155,7 +157,7 @@ class Estimator:
         return total.numpy(), wrong.numpy()
 
     def _sum(self, terms: list[tuple[Floats, Floats | None]], which: int) -> tuple[Floats, Floats]:
-        """The sum of the terms and the variance of each, with what terms of the same samples have in common."""
+        """The sum of the terms, and the variance of each; terms over nested samples count as uncorrelated."""
         total = np.zeros(terms[0][0].shape[1])
         variances = []
         for level, term in enumerate(terms):

@@ -195,6 +195,7 @@ class _Single(nn.Module):
         return x.float()
 
 
+@torch.no_grad()
 def test_layers_that_share_the_memory_of_their_weights_give_the_same_bits() -> None:
     torch.manual_seed(0)
     x, workspace = torch.randn(3, 4, 8, 8).contiguous(memory_format=torch.channels_last), Workspace()
