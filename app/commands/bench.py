@@ -169,17 +169,18 @@ def _plain_loop(network: nn.Module, basis: Tensor, points: Tensor, x: Tensor, y:
 
     norms = [module for module in network.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
     losses = []
+    batches = torch.split(x, _BATCH)
     with torch.inference_mode():
         for row in points:
             vector_to_parameters(row @ basis, network.parameters())
             if norms:
                 network.train()
-                for number, part in enumerate(x.split(_BATCH)):
+                for number, part in enumerate(batches):
                     for norm in norms:
                         norm.momentum = 1 / (number + 1)
                     network(part)
             network.eval()
-            logits = torch.cat([network(part) for part in x.split(_BATCH)])
+            logits = torch.cat([network(part) for part in batches])
             losses.append(float(nn.functional.cross_entropy(logits, y)))
     return losses
 

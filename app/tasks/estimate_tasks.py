@@ -94,8 +94,9 @@ class PlaneEstimate:
             pairs += piece.pairs(self.sizes[split])
             columns = self._compute(split, piece, cancelled)
             arrays[f"{key}.loss"] = np.stack([column.loss for column in columns])
-            if columns[0].wrong is not None:
-                arrays[f"{key}.wrong"] = np.stack([column.wrong for column in columns])
+            misses = [column.wrong for column in columns if column.wrong is not None]
+            if misses:
+                arrays[f"{key}.wrong"] = np.stack(misses)
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)
         with write_atomically(path) as file:

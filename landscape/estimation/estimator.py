@@ -51,7 +51,8 @@ class Estimate:
 
     @classmethod
     def empty(cls, points: int) -> Estimate:
-        return cls(*(np.full(points, np.nan) for _ in range(4)), np.zeros((3, points)))
+        loss, loss_error, error, error_error = (np.full(points, np.nan) for _ in range(4))
+        return cls(loss, loss_error, error, error_error, np.zeros((3, points)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +151,7 @@ class Estimator:
         coefficients = coefficients.float()
         total = torch.zeros(coefficients.shape[1], dtype=torch.float64)
         wrong = torch.zeros_like(total)
-        for part in self._features.split(_SAMPLES_AT_ONCE):
+        for part in torch.split(self._features, _SAMPLES_AT_ONCE):
             values = part @ coefficients
             wrong += (values < 0).sum(0)
             total += self._link.inverse(values).sum(0, dtype=torch.float64)

@@ -185,7 +185,8 @@ class SplitRounds:
         floor = _NEGLIGIBLE * float(np.nanmax(loss) - np.nanmin(loss)) if np.isfinite(loss).any() else 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             found = estimate.loss_error / np.maximum(np.nan_to_num(loss, nan=np.inf), floor)
-        return np.nan_to_num(found, nan=0.0, posinf=np.inf)
+        relative: Floats = np.nan_to_num(found, nan=0.0, posinf=np.inf)
+        return relative
 
     def good_enough(self) -> bool:
         found = self.relative(self.estimate())
