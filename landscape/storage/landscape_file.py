@@ -7,6 +7,7 @@ was killed. Layout of format version 1:
                            as JSON, to detect edits (see ``digests``; remove it to edit the file on purpose)
     planes/<name>          x, y, done (0 or 1), <split>/loss and <split>/error of shape (len(y), len(x)); points/<point>
                            = (x, y) with its distance from the plane; paths/<path> of shape (n, 2)
+                           estimated: <split>/loss_error and <split>/error_error, attributes evaluated, estimate
     curves/<name>          t, arc, <split>/loss and <split>/error of shape (n,); attributes kind, start, end
     lines/<from>-<to>      the same for straight lines
     aligned/<from>-<to>    the same for lines to the second minimum with its hidden units in the order of the first
