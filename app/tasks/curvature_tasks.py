@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from valleyscope.app.experiments.task_results import (
 from valleyscope.app.tasks.context import TaskContext
 from valleyscope.app.tasks.measured_planes import FLAT
 from valleyscope.app.tasks.torch_device import torch_device
-from valleyscope.landscape.curvature.flat_subspace import FlatSubspace, flat_subspace
+from valleyscope.landscape.curvature.flat_subspace import FlatSubspace, direction_factors, flat_subspace
 from valleyscope.landscape.curvature.products import BatchNorm
 from valleyscope.landscape.curvature.spectrum import Curvature, curvature
 from valleyscope.landscape.curvature.theorem_trial import Prediction, losses_along, predict
@@ -34,7 +34,7 @@ from valleyscope.landscape.curvature.weight_groups import WeightGroups, weight_g
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.curvature_record import CurvatureRecord, DirectionsRecord, TrialRecord
 from valleyscope.training.checkpoints import load_checkpoint, read_checkpoint
-from valleyscope.training.parameter_groups import partition
+from valleyscope.training.parameter_groups import ParameterGroup, partition
 from valleyscope.training.settings import Training
 
 Report = Callable[[float, dict[str, Any]], None]
@@ -245,6 +245,32 @@ def _scores(found: Prediction) -> dict[str, float]:
     return {"zero": float(found.zero)} | {
         score: float(getattr(found, score)) for score in ("agreement", "auc", "correlation")
     }
+
+
+def training_factors(
+    context: TaskContext,
+    name: str,
+    report: Report,
+    cancelled: CancelCheck,
+    model: nn.Module,
+    groups: Sequence[ParameterGroup],
+    settings: Training,
+) -> Tensor:
+    """The direction factors of a network in training, for the method `sdp`."""
+    samples = settings.option("curvature_samples") or context.spec.samples
+    return direction_factors(
+        model,
+        model,
+        (context.data.x_train[:samples], context.data.y_train[:samples]),
+        groups,
+        settings.option("curvature_cut"),
+        batch_norm=_batch_norm(context),
+        seed=context.spec.seed,
+        memory_limit=asked_curvature(context.spec).memory_limit,
+        state_path=context.work / name / "subspace-state.pt",
+        progress=_progress(report),
+        cancelled=cancelled,
+    )
 
 
 def asked_curvature(spec: Spec) -> CurvatureSpec:

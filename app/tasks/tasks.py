@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from valleyscope.app.experiments.task_results import (
 )
 from valleyscope.app.tasks.compact_task import make_compact
 from valleyscope.app.tasks.context import TaskContext
-from valleyscope.app.tasks.curvature_tasks import measure_curvature
+from valleyscope.app.tasks.curvature_tasks import measure_curvature, training_factors
 from valleyscope.app.tasks.fit_watch import FitWatch, read_fit
 from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.tasks.torch_device import MemoryFull, device_name, is_memory_full, set_precision, torch_device
@@ -139,7 +140,13 @@ def _train(context: TaskContext, name: str, report: Report, cancelled: CancelChe
                 report(progress.share, details)
 
             trained = train(
-                model, context.data, settings, directory=context.work / name, progress=watch, cancelled=cancelled
+                model,
+                context.data,
+                settings,
+                directory=context.work / name,
+                progress=watch,
+                cancelled=cancelled,
+                direction_factors=partial(training_factors, context, name, report, cancelled),
             )
             metrics: dict[str, Any] = {"epochs": [epoch.to_json() for epoch in trained.epochs]}
             if trained.pruning:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,16 +17,23 @@ from valleyscope.training.models.remaining_operations import RemainingOperations
 from valleyscope.training.parameter_groups import ParameterGroup, group_dims, prunable
 from valleyscope.training.settings import Training
 
+DirectionFactors = Callable[[nn.Module, Sequence[ParameterGroup], Training], Tensor]
+"""One s_i for every group of a partition, in its order, from the network as it is now."""
+
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a method knows of its run: `steps` is the number of steps in an epoch."""
+    """What a method knows of its run: `steps` is the number of steps in an epoch.
+
+    `direction_factors` computes the factors s_i of all groups, for methods that need them; it comes from the caller.
+    """
 
     model: nn.Module
     groups: Sequence[ParameterGroup]
     data: Dataset
     settings: Training
     steps: int
+    direction_factors: DirectionFactors | None = None
 
     @cached_property
     def layers(self) -> list[ParameterGroup]:
@@ -116,8 +123,15 @@ def scale_groups(layer: ParameterGroup, chosen: Tensor, factor: float) -> None:
         parameter.mul_(torch.where(mask, factor, 1.0))
 
 
+@torch.no_grad()
+def multiply_groups(layer: ParameterGroup, factors: Tensor) -> None:
+    """Multiply each group of one layer by its own factor."""
+    for parameter, shaped in _masks(layer, factors):
+        parameter.mul_(shaped.to(parameter.dtype))
+
+
 def _masks(layer: ParameterGroup, chosen: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """The parameters of a layer with a mask of the chosen groups, broadcast to each."""
+    """The parameters of a layer with a mask or factor of each group, broadcast to each."""
     lead = layer["params"][0]
     dims = group_dims(lead, layer["structure"])
     shape = [1 if dim in dims else size for dim, size in enumerate(lead.shape)]

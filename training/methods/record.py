@@ -37,6 +37,11 @@ def pruning_text(record: dict[str, Any], *, retrained: bool = False) -> str:
         parts.append(f"threshold ended at epoch {ended['epoch']}, G = {ended['threshold']:.3g}")
     elif record["method"] in ("altsdp", "grda") and ("wished_sparsity" in record or "wished_macs" in record):
         parts.append("the threshold acted to the end, and the wish was not reached")
+    if (found := record.get("direction_factors")) is not None:
+        spread = (
+            f"s from {found['smallest']:.2f} to {found['largest']:.2f}" if found["source"] == "hessian" else "s = 1"
+        )
+        parts.append(f"λ = {record['strength']:.3g}, {spread}")
     if cut is not None:
         before, after = (_percent(cut[f"test_accuracy_{when}"]) for when in ("before", "after"))
         lost = f"test accuracy {before} before, {after} after"

@@ -35,6 +35,8 @@ def test_the_wished_share_of_groups_is_exactly_zero_at_the_end(method: str) -> N
         if METHODS[method].kind == "optimizer"
         else {}
     )
+    if method == "sdp":  # the Hessian is the business of another room
+        longer = {"factors": "ones"}
     found = run(model, method=method, sparsity=0.5, **longer)
     # 50 groups: the threshold of a step may take a few at once.
     assert found.final.zero_groups == pytest.approx(0.5, abs=0.041 if METHODS[method].kind == "optimizer" else 0.001)
@@ -60,6 +62,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "periods": {"method": "hesso", "sparsity": 0.5, "momentum": 0.9, "lr": 0.02},
     "narrower": {"method": "ucs", "sparsity": 0.5},
     "post hoc": {"method": "ls", "sparsity": 0.5},
+    "exact step": {"method": "sdp", "sparsity": 0.5, "factors": "ones", "retrain": {"epochs": 1, "lr": 0.02}},
     "retraining": {"method": "one-shot", "sparsity": 0.5, "momentum": 0.9, "retrain": {"epochs": 2, "lr": 0.01}},
 }
 
