@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -12,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from valleyscope.app.commands.admin import add_admin_commands
+from valleyscope.app.commands.align import add_align_command
 from valleyscope.app.commands.client import add_server
 from valleyscope.app.commands.compact import add_compact_command
 from valleyscope.app.commands.export import export_landscape
@@ -21,8 +23,10 @@ from valleyscope.app.experiments.experiment_writer import DirectoryLocked
 from valleyscope.app.experiments.gallery import gallery_entries
 from valleyscope.app.experiments.recipes import describe_recipe, load_recipe, recipe_names
 from valleyscope.app.experiments.spec import BadSpec, read_spec
+from valleyscope.app.experiments.wishes import check_wishes
 from valleyscope.app.log_config import start_logging
 from valleyscope.app.settings import Settings
+from valleyscope.training.downloads import SWITCH as DOWNLOADS
 
 EXIT_UNHEALTHY = 1  # health checks of containers know only 0 and 1
 EXIT_BAD_INPUT = 2
@@ -103,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     export.set_defaults(run=export_landscape)
 
     add_compact_command(commands)
+    add_align_command(commands)
 
     imported = commands.add_parser("import", help="convert files of other tools into landscapes, here or on a server")
     imported.add_argument(
@@ -134,13 +139,16 @@ def _home_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _load_settings(options: argparse.Namespace, *names: str) -> Settings:
-    return Settings.load(**{name: getattr(options, name) for name in names})
+    settings = Settings.load(**{name: getattr(options, name) for name in names})
+    if settings.allow_downloads:  # processes that compute inherit the environment
+        os.environ[DOWNLOADS] = "1"
+    return settings
 
 
 def _run(options: argparse.Namespace, console: Console) -> int:
     path = Path(options.spec)
     spec = load_recipe(options.spec) if options.spec in recipe_names() and not path.exists() else read_spec(path)
-    settings = Settings.load()
+    settings = _load_settings(options)
     if options.workers is not None and options.workers < 1:
         raise ValueError(f"--workers={options.workers} must be 1 or more")
     checkpoints = {}
@@ -150,11 +158,13 @@ def _run(options: argparse.Namespace, console: Console) -> int:
             if not file.is_file():
                 raise FileNotFoundError(f"minima.{name}.checkpoint={minimum.checkpoint!r}: {file} does not exist")
             checkpoints[name] = file
+    data_root = options.data or settings.data
+    check_wishes(spec, data_root)
     return run_in_terminal(
         spec,
         options.out,
         workers=options.workers or settings.workers or None,  # 0 is for servers with remote workers
-        data_root=options.data or settings.data,
+        data_root=data_root,
         checkpoints=checkpoints,
         console=console,
     )

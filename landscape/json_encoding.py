@@ -62,6 +62,7 @@ def plane_json(plane: PlaneRecord) -> dict[str, Any]:
         "plane": plane.name,
         "kind": plane.kind,
         "unit": plane.unit,
+        "loss_unit": plane.loss_unit,
         "complete": plane.complete,
         "computed": int(plane.done.sum()),
         "x": typed_array(plane.x),
@@ -73,11 +74,14 @@ def plane_json(plane: PlaneRecord) -> dict[str, Any]:
         "defining": list(plane.defining),
         "note": plane.note,
         "axes": list(plane.axes),
+        "estimate": plane.estimate,
     }
 
 
 def path_json(path: PathRecord) -> dict[str, Any]:
-    found = {key: getattr(path, key) for key in ("name", "kind", "start", "end", "t", "arc", "fit")}
+    found = {
+        key: getattr(path, key) for key in ("name", "kind", "start", "end", "loss_unit", "t", "arc", "fit", "note")
+    }
     values = {value: {split: path.splits[split][value] for split in path.splits} for value in ("loss", "error")}
     encodable: dict[str, Any] = to_json(
         {**found, **values, "barrier": {split: path_barrier(path, split) for split in path.splits}}

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 from torch.optim import Optimizer
 
 from valleyscope.training.augmentation import crop_and_flip
+from valleyscope.training.batch_norm import frozen_statistics
 from valleyscope.training.checkpoints import save_checkpoint
 from valleyscope.training.datasets import Dataset
 from valleyscope.training.epochs import Epoch, measure
+from valleyscope.training.losses import batch_loss
 from valleyscope.training.methods.builder import build_method
 from valleyscope.training.methods.checks import check_method
 from valleyscope.training.methods.cut import cut
@@ -245,21 +246,38 @@ class _Run:
             generator = torch.Generator(device=x.device)
             generator.manual_seed(_seed(self.settings.augmentation, self.epoch * self.steps + self.step, stream=1))
             x = crop_and_flip(x, generator, self.data.border)
-        self.optimizer.zero_grad()
-        loss = cross_entropy(self.model(x), y)
-        value = loss.item()
-        if not math.isfinite(value):
-            self._raise_diverged(f"the loss of step {self.step + 1} is {value}")
-        loss.backward()  # type: ignore[no-untyped-call]
+
+        def backward() -> float:
+            self.optimizer.zero_grad()
+            loss = batch_loss(self.data.loss, self.model(x), y)
+            value = loss.item()
+            if not math.isfinite(value):
+                self._raise_diverged(f"the loss of step {self.step + 1} is {value}")
+            loss.backward()  # type: ignore[no-untyped-call]
+            return value
+
+        value = backward()
         if self.frozen is None:
             self.method.before_step()
-            self.optimizer.step()
+            # SAM takes a second gradient of the same batch; BatchNorm statistics are those of the first.
+            self.optimizer.step(*self._closure(backward))
             self.method.after_step(self.epoch * self.steps + self.step + 1)
         else:
             self.frozen.clear([parameter.grad for parameter in self.frozen.parameters])
             self.optimizer.step()
         self.step += 1
         return value
+
+    def _closure(self, backward: Callable[[], float]) -> tuple[Callable[[], float], ...]:
+        """What the optimiser's step takes: a second pass over the batch if it asks for one."""
+        if not getattr(self.optimizer, "requires_closure", False):
+            return ()
+
+        def again() -> float:
+            with frozen_statistics(self.model):
+                return backward()
+
+        return (again,)
 
     def _report_and_save(self, loss: float, learning_rate: float) -> None:
         now = time.monotonic()
@@ -273,14 +291,15 @@ class _Run:
         """Measure and save the completed epoch."""
         if self.frozen is None:
             self.method.after_epoch(self.epoch + 1)
-        record = self._measure(learning_rate, self.epoch + 1)
-        if not math.isfinite(record.train_loss):
-            self._raise_diverged(f"the training loss after the epoch is {record.train_loss}")
-        self.epochs.append(record)
+        record = self._measure(learning_rate, self.epoch + 1) if self.settings.measures(self.epoch + 1) else None
+        if record is not None:
+            if not math.isfinite(record.train_loss):
+                self._raise_diverged(f"the training loss after the epoch is {record.train_loss}")
+            self.epochs.append(record)
         self.epoch, self.step = self.epoch + 1, 0
         self._save_snapshot()
         self._save()
-        self.report(self._progress(record.train_loss, learning_rate, record=record))
+        self.report(self._progress(math.nan if record is None else record.train_loss, learning_rate, record=record))
 
     def _measure(self, learning_rate: float, epoch: int) -> Epoch:
         return measure(
@@ -291,6 +310,7 @@ class _Run:
             learning_rate=learning_rate,
             threshold=max((group.get("threshold", 0.0) for group in self.optimizer.param_groups), default=0.0),
             seconds=self._elapsed(),
+            loss=self.data.loss,
         )
 
     def _save_snapshot(self) -> None:

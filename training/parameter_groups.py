@@ -97,6 +97,15 @@ def companion_rows(group: Mapping[str, Any]) -> list[slice]:
     ]
 
 
+def broadcast_masks(group: Mapping[str, Any], chosen: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """The parameters of a layer, each with the mask of the chosen groups in a shape that broadcasts over it."""
+    lead, *companions = group["params"]
+    dims = group_dims(lead, group["structure"])
+    yield lead, chosen.view([1 if dim in dims else size for dim, size in enumerate(lead.shape)])
+    for companion, rows in zip(companions, companion_rows(group), strict=True):
+        yield companion, chosen[rows].view(-1, *(1,) * (companion.dim() - 1))
+
+
 def _norms(parameter: Tensor, structure: str) -> Tensor:
     dims = group_dims(parameter, structure)
     norms: Tensor = torch.linalg.vector_norm(parameter, dim=dims) if dims else parameter.abs()

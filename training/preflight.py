@@ -39,8 +39,10 @@ def check_run(model: nn.Module, data: Dataset, settings: Training) -> None:
         ) from error
     finally:
         model.train(training)
-    if tuple(logits.shape) != (1, data.classes):
+    expected = (1, *data.output_shape)
+    if tuple(logits.shape) != expected and (data.output_shape or tuple(logits.shape) != (1, 1)):
+        what = f"{data.classes} classes" if data.loss == "cross_entropy" else f"targets of shape {data.output_shape}"
         raise ValueError(
             f"model {type(model).__name__} gives an output of shape {tuple(logits.shape)} for one input, but data set "
-            f"{data.name} has {data.classes} classes: its output must have shape (1, {data.classes})"
+            f"{data.name} has {what}: its output must have shape {expected}"
         )

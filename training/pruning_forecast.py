@@ -45,9 +45,9 @@ class Forecast:
 
 
 def forecast(groups: Sequence[ParameterGroup], settings: Training, steps: int) -> Forecast | None:
-    """The forecast of a run with `steps` steps an epoch; None for SGD or if nothing is prunable."""
+    """The forecast of a run with `steps` steps an epoch; None without AltSDP or if nothing is prunable."""
     layers = list(prunable(groups))
-    if settings.optimizer == "sgd" or not layers:
+    if settings.optimizer != "altsdp" or not layers:
         return None
     norms = torch.cat([group_norms(group).double() for group in layers])
     median = float(norms.median())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from valleyscope.training.methods.catalog import IMPLIED, METHODS, OPTIONS, MethodInfo, MethodName
+from valleyscope.training.optimizers import OPTIMIZER_OPTIONS, OPTIMIZERS, optimizer_info
 from valleyscope.training.schedules import Halving, Schedule, step_rates
 from valleyscope.training.thresholds import Mode, accumulated_threshold, c_for_sparsity, c_for_target
 
@@ -16,6 +17,15 @@ Structure = Literal["filter", "kernel", "vector", "element"]
 STRUCTURES: tuple[Structure, ...] = ("filter", "kernel", "vector", "element")
 STRENGTHS = ("c", "target", "sparsity", "macs", "strength")
 LARGEST_SEED = 2**63 - 1
+
+
+def _check_optimizer(name: str) -> str:
+    optimizer_info(name)
+    return name
+
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+Optimizer = Annotated[str, AfterValidator(_check_optimizer)]
 
 
 class Retraining(BaseModel):
@@ -31,13 +41,26 @@ class Training(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    optimizer: Literal["sgd", "altsdp"] = Field("sgd", description="sgd, or altsdp for group-sparse training")
+    optimizer: Optimizer = Field(
+        "sgd",
+        max_length=200,
+        description="sgd, altsdp for group-sparse training, adamw, sam, or package.module:factory",
+        json_schema_extra={"examples": [*OPTIMIZERS]},
+    )
     epochs: int = Field(120, ge=1, le=100_000, description="passes over the training set")
     batch_size: int = Field(32, ge=1, le=1_000_000, description="images in a gradient step")
     lr: float = Field(0.1, gt=0, le=1000, description="base learning rate")
     schedule: Schedule = Field(Halving(), description="how the learning rate falls")
     momentum: float = Field(0.0, ge=0, lt=1, description="momentum of the gradient; also scales AltSDP's thresholds")
-    weight_decay: float = Field(0.0, ge=0, le=1000, description="L2 penalty added to the gradient")
+    weight_decay: float = Field(
+        0.0, ge=0, le=1000, description="L2 penalty added to the gradient; with adamw decoupled from it"
+    )
+    betas: tuple[Share, Share] | None = Field(None, description="decay of adamw's averages, by default 0.9 and 0.999")
+    eps: float | None = Field(None, gt=0, le=1, description="term of adamw's denominator, by default 1e-8")
+    rho: float | None = Field(None, gt=0, le=100, description="radius of sam, by default 0.05")
+    options: dict[str, bool | int | float | str] | None = Field(
+        None, max_length=32, description="arguments of your own optimizer's factory, besides lr"
+    )
     mode: Mode = Field("prox", description="how AltSDP's threshold acts: prox, dual or cumulative")
     mu: float = Field(0.51, ge=0, le=10, description="exponent of AltSDP's threshold")
     c: float | None = Field(None, ge=0, le=1e6, description="scale of AltSDP's threshold; or give target")
@@ -91,32 +114,58 @@ class Training(BaseModel):
     order_seed: int | None = Field(None, ge=0, le=LARGEST_SEED, description="seed of the batch order, if not seed")
     augment_seed: int | None = Field(None, ge=0, le=LARGEST_SEED, description="seed of the augmentation, if not seed")
     augment: bool | None = Field(None, description="random crops and flips; by default for CIFAR only")
+    measure_every: int | None = Field(
+        None, ge=1, le=100_000, description="epochs between measurements of both sets; by default each, always the last"
+    )
     snapshots: int = Field(0, ge=0, le=100_000, description="epochs between kept snapshots of the weights; 0 for none")
 
     @model_validator(mode="before")
     @classmethod
     def _fill_implied(cls, values: Any) -> Any:
         """`method: altsdp` means `optimizer: altsdp`, too; grda is its mode `dual` on single weights."""
-        if not isinstance(values, dict) or values.get("method") not in IMPLIED:
+        if not isinstance(values, dict):
+            return values
+        known = OPTIMIZERS.get(str(values.get("optimizer")))
+        if known is not None and known.lr is not None:
+            values = {"lr": known.lr} | values
+        if values.get("method") not in IMPLIED:
             return values
         usual = {"structure": "element"} if values["method"] == "grda" else {}
         return usual | IMPLIED[values["method"]] | values
 
     @model_validator(mode="after")
     def _check_method(self) -> Training:
-        info = self.method_info
-        if self.method is None or info is None:
+        info, name = self.method_info, self.method_name
+        if name is None or info is None:
             return self
-        implied = IMPLIED.get(self.method, {"optimizer": "sgd"})
+        implied = IMPLIED.get(name, {"optimizer": "sgd"})
         if self.optimizer != implied["optimizer"]:
-            raise ValueError(f"optimizer={self.optimizer!r} contradicts method={self.method!r}: remove one of them")
+            raise ValueError(f"optimizer={self.optimizer!r} contradicts method={name!r}: remove one of them")
         for option in sorted(self.model_fields_set & OPTIONS - set(info.options)):
             value = getattr(self, option)
             if value is not None and implied.get(option) != value:
                 known = ", ".join(info.options) or "none of its own"
-                raise ValueError(f"{option}={value}: method {self.method!r} has no such option; it has {known}")
+                raise ValueError(f"{option}={value}: method {name!r} has no such option; it has {known}")
         if info.filters_only and self.structure != "filter":
-            raise ValueError(f"structure={self.structure!r}: method {self.method!r} prunes filters only")
+            raise ValueError(f"structure={self.structure!r}: method {name!r} prunes filters only")
+        if self.tie_residual and (not info.ties or self.score == "gamma"):
+            able = ", ".join(name for name, other in METHODS.items() if other.ties)
+            raise ValueError(
+                f"tie_residual: {name if self.score is None else f'score {self.score!r}'} prunes layers by "
+                f"themselves; methods that prune filters of several layers together are {able} (by norm or taylor)"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_optimizer_options(self) -> Training:
+        info = optimizer_info(self.optimizer)
+        for option in sorted(self.model_fields_set & OPTIMIZER_OPTIONS - set(info.options)):
+            if (value := getattr(self, option)) is not None:
+                known = ", ".join(info.options) or "none of its own"
+                raise ValueError(f"{option}={value}: optimizer {self.optimizer!r} has no such option; it has {known}")
+        if self.momentum and not info.momentum:
+            instead = "give betas" if "betas" in info.options else "give it in options"
+            raise ValueError(f"momentum={self.momentum}: optimizer {self.optimizer!r} has no such option: {instead}")
         return self
 
     @model_validator(mode="after")
@@ -153,6 +202,11 @@ class Training(BaseModel):
         given = getattr(self, name)
         return METHODS[self.method_name].options[name] if given is None and self.method_name else given
 
+    def optimizer_option(self, name: str) -> Any:
+        """An option of the optimiser: as given, else its default."""
+        given = getattr(self, name)
+        return optimizer_info(self.optimizer).options[name] if given is None else given
+
     @property
     def wish(self) -> str | None:
         """The share that is wanted, as text; None if the strength alone decides."""
@@ -183,6 +237,10 @@ class Training(BaseModel):
     def augmentation(self) -> int:
         return self.seed if self.augment_seed is None else self.augment_seed
 
+    def measures(self, epoch: int) -> bool:
+        """Whether both sets are measured after this epoch (counted from 1); always before a cut and at the end."""
+        return epoch % (self.measure_every or 1) == 0 or epoch in (self.main_epochs, self.total_epochs)
+
     def keeps_snapshot_of(self, epoch: int) -> bool:
         """Whether a snapshot is kept after this epoch (counted from 1); always after the last one."""
         return self.snapshots > 0 and (epoch % self.snapshots == 0 or epoch == self.total_epochs)
@@ -202,11 +260,11 @@ class Training(BaseModel):
         return step_rates(self.schedule, self.lr, self.epochs, steps)
 
     def scale(self, steps: int, median: float | None = None) -> float:
-        """AltSDP's c: as given, or from the target, or the paper's 1e-6; 0 for SGD.
+        """AltSDP's c: as given, or from the target, or the paper's 1e-6; 0 for other optimisers.
 
         With `sparsity` it is the first guess, from the median of the initial group norms.
         """
-        if self.optimizer == "sgd":
+        if self.optimizer != "altsdp":
             return 0.0
         if self.expected_share is not None:
             if median is None:

@@ -35,6 +35,7 @@ from valleyscope.app.api.routes import (
     gallery,
     landscapes,
     operations,
+    optimizers,
     results,
     shares,
 )
@@ -94,6 +95,7 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
         shares,
         gallery,
         catalog,
+        optimizers,
         operations,
     ):
         app.include_router(module.router, prefix=PREFIX)

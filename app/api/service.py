@@ -30,6 +30,7 @@ from valleyscope.app.storage.checkpoint_table import CheckpointTable
 from valleyscope.app.storage.cleanup import OrphanCleanup
 from valleyscope.app.storage.database import Database
 from valleyscope.app.storage.db_errors import short_message
+from valleyscope.app.storage.earlier_verdicts import EarlierVerdicts
 from valleyscope.app.storage.event_feed import EventFeed
 from valleyscope.app.storage.experiment_table import ACTIVE, ExperimentRow, ExperimentTable, Unknown, WrongState
 from valleyscope.app.storage.file_store import open_store
@@ -105,6 +106,9 @@ class Service:
             (
                 self.identity.establish_if_missing,
                 OrphanCleanup(self.checkpoint_table, self.home, self.identity).run_if_due,
+                EarlierVerdicts(
+                    self.database, self.experiment_table, lambda row: self.located(row, LANDSCAPE)
+                ).run_if_due,
             ),
         )
         self._maintenance.start()

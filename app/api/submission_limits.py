@@ -10,10 +10,13 @@ from valleyscope.app.experiments.curvature_spec import size_errors
 from valleyscope.app.experiments.model_info import BadModel, ModelInfo, ModelInfoCache
 from valleyscope.app.experiments.spec import Model, Spec
 from valleyscope.app.experiments.spec_errors import InvalidField, Path, raise_errors
+from valleyscope.app.experiments.wishes import wish_errors
 from valleyscope.app.settings import Settings
 from valleyscope.app.storage.checkpoint_table import CheckpointRow
 from valleyscope.training.dataset_sources import SOURCES
+from valleyscope.training.losses import LossName
 from valleyscope.training.models import describe_models
+from valleyscope.training.optimizers import OPTIMIZERS
 
 _LARGEST_OPTION = 16_384
 _LONGEST_OPTION = 64
@@ -52,9 +55,9 @@ class SubmissionLimits:
         self._check_fields(spec)
         usual = spec.dataset in SOURCES and _has_defaults(spec.model) and spec.curvature is None
         find_info = self._model_info_cache.cached if usual else self._model_info
-        info = find_info(spec.model, spec.dataset)
+        info = find_info(spec.model, spec.dataset, spec.loss)
         if info is not None:
-            raise_errors(size_errors(spec, info.parameters))
+            raise_errors((*wish_errors(spec, info.groups), *size_errors(spec, info.parameters)))
         cost = estimate(spec, info)
         if cost.gpu_hours > self._settings.max_gpu_hours and not force:
             raise TooExpensive(cost, self._settings.max_gpu_hours)
@@ -63,7 +66,7 @@ class SubmissionLimits:
     def estimate(self, spec: Spec) -> Estimate:
         """The cost of a spec, however high, with the initial norms of its groups."""
         self._check_fields(spec)
-        info = self._model_info(spec.model, spec.dataset)
+        info = self._model_info(spec.model, spec.dataset, spec.loss)
         raise_errors(size_errors(spec, info.parameters))
         return estimate(spec, info)
 
@@ -74,12 +77,17 @@ class SubmissionLimits:
 
     def _check_fields(self, spec: Spec) -> None:
         raise_errors(
-            [*self._source_errors(spec.dataset, spec.model), *self._limit_errors(spec), *self._checkpoint_errors(spec)]
+            [
+                *self._source_errors(spec.dataset, spec.model),
+                *self._optimizer_errors(spec),
+                *self._limit_errors(spec),
+                *self._checkpoint_errors(spec),
+            ]
         )
 
-    def _model_info(self, model: Model, dataset: str) -> ModelInfo:
+    def _model_info(self, model: Model, dataset: str, loss: LossName = "cross_entropy") -> ModelInfo:
         try:
-            return self._model_info_cache.inspect(model, dataset)
+            return self._model_info_cache.inspect(model, dataset, loss)
         except BadModel as error:
             raise_errors([InvalidField(("model",), str(model), str(error))])
             raise
@@ -101,6 +109,15 @@ class SubmissionLimits:
                 describe_models()[model.name].check_input(SOURCES[dataset].shape)
             except ValueError as error:
                 yield InvalidField(("model", "name"), model.name, str(error))
+
+    def _optimizer_errors(self, spec: Spec) -> Iterator[InvalidField]:
+        allowed = (*OPTIMIZERS, *self._settings.allowed_optimizers)
+        given: dict[Path, str] = {("training", "optimizer"): spec.training.optimizer}
+        given |= {("minima", name, "optimizer"): own.optimizer for name, own in spec.minima.items()}
+        for path, name in given.items():
+            if name not in allowed:
+                message = f"optimizer {name!r} is not available here: use one of {', '.join(allowed)}"
+                yield InvalidField(path, name, message)
 
     def _limit_errors(self, spec: Spec) -> Iterator[InvalidField]:
         epochs, resolution = self._settings.max_epochs, self._settings.max_resolution

@@ -17,6 +17,8 @@ _TITLES = {
     Kind.FIT: "  curve {}",
     Kind.FRAME: "  plane {}",
     Kind.SURFACE: "  plane {}",
+    Kind.ESTIMATE: "  plane {}",
+    Kind.PICTURE: "  plane {}",
     Kind.CURVATURE: "  curvature {}",
     Kind.SNAPSHOT_CURVATURE: "  curvature {}, snapshots",
     Kind.DIRECTIONS: "  directions {}",
@@ -112,7 +114,9 @@ def _describe(metrics: Mapping[str, Any]) -> str:
             return f"{metrics['products']} products"
         return f"loss {_short(metrics['loss'])}" if "loss" in metrics else ""
     zero = f", {100 * metrics['zero_groups']:.0f} % zero groups" if metrics["zero_groups"] else ""
-    return f"loss {_short(metrics['train_loss'])}, test {100 * metrics['test_accuracy']:.1f} %{zero}"
+    accuracy = metrics["test_accuracy"]
+    test = _short(metrics["test_loss"]) if accuracy is None else f"{100 * accuracy:.1f} %"
+    return f"loss {_short(metrics['train_loss'])}, test {test}{zero}"
 
 
 def _short(value: float | str) -> str:

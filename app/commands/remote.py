@@ -80,14 +80,15 @@ def _submit(options: argparse.Namespace, console: Console) -> int:
 def _jobs(options: argparse.Namespace, console: Console) -> int:
     client = connect(options.server)
     table = Table()
-    for column in ("id", "name", "state", "progress", "created", "verdict"):
-        table.add_column(column, no_wrap=column in ("id", "state", "created"))
+    for column in ("id", "name", "state", "progress", "created", "rise", "verdict"):
+        table.add_column(column, no_wrap=column in ("id", "state", "created", "rise"))
     for number, row in enumerate(client.experiments(state=options.state, search=options.search)):
         if number >= options.limit:
             break
         created = datetime.fromisoformat(row["created"]).astimezone().strftime("%Y-%m-%d %H:%M")
         verdict = row["verdict_kind"] or row["error"] or ""
-        table.add_row(row["id"], row["name"], row["state"], f"{100 * row['progress']:.0f} %", created, verdict)
+        rise = "" if row["rise"] is None else f"{row['rise']:.3f}"
+        table.add_row(row["id"], row["name"], row["state"], f"{100 * row['progress']:.0f} %", created, rise, verdict)
     console.print(table)
     return 0
 

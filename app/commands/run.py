@@ -121,7 +121,7 @@ def _minima_table(landscape: Landscape) -> Table:
             minimum.name,
             f"{final['train_loss']:.3g}",
             f"{final['test_loss']:.3g}",
-            *(f"{100 * final[key]:.1f} %" for key in ("train_accuracy", "test_accuracy", "sparsity", "zero_groups")),
+            *(_percent(final.get(key)) for key in ("train_accuracy", "test_accuracy", "sparsity", "zero_groups")),
             f"{final['seconds']:.0f} s",
             *(_spectrum(landscape, minimum.name) if landscape.curvature else ()),
         )
@@ -134,3 +134,8 @@ def _spectrum(landscape: Landscape, name: str) -> tuple[str, str]:
     if not found:
         return "", ""
     return f"{found['largest']:.3g}", f"{found['trace']:.3g}±{found['trace_error']:.1g}"
+
+
+def _percent(share: float | None) -> str:
+    """An empty cell for losses without accuracy."""
+    return "" if share is None else f"{100 * share:.1f} %"

@@ -2,7 +2,8 @@
 
 The estimate counts multiply-adds. With M multiply-adds in one forward pass of a sample:
 
-    training     3 M per sample and epoch (forward and backward), plus M per sample to measure both sets after an epoch
+    training     3 M per sample and epoch (forward and backward; 6 M with sam), plus M per sample to measure both sets
+                 after an epoch
     curves       3 M per sample and epoch
     surfaces     M per sample and grid point, on the evaluated splits; plus M per training sample where BatchNorm
                  statistics are recomputed (population)
@@ -22,7 +23,7 @@ from valleyscope.app.experiments.accumulated_threshold import ThresholdReach, th
 from valleyscope.app.experiments.curvature_spec import curved_minima, measured_epochs
 from valleyscope.app.experiments.model_info import ModelInfo
 from valleyscope.app.experiments.spec import Spec
-from valleyscope.training.settings import steps_an_epoch
+from valleyscope.training.settings import Training, steps_an_epoch
 
 RULE = (
     "Multiply-adds: 3 forward passes a sample and epoch of training or of a curve, one more to measure both sets after "
@@ -127,13 +128,13 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
     train, test = split_sizes(spec.dataset)
     trained = {name: spec.minimum(name) for name in spec.minima if spec.minima[name].checkpoint is None}
     point = forward * (_evaluated_samples(spec) + _statistics_samples(spec, model_info))
-    paths = len(spec.all_curves) + len(spec.lines)
+    paths = len(spec.all_curves) + len(spec.lines) * (1 if spec.align == "none" else 2)
     measured = Work(forward * (train + test))
     pieces = {
         "minima": tuple(
             Work(
-                forward * max(1, trained[name].total_epochs) * (4 * train + test),
-                trained[name].total_epochs * _steps(train, trained[name].batch_size),
+                forward * max(1, trained[name].total_epochs) * ((1 + 3 * _passes(trained[name])) * train + test),
+                trained[name].total_epochs * _passes(trained[name]) * _steps(train, trained[name].batch_size),
             )
             if name in trained
             else measured
@@ -176,6 +177,11 @@ def _products(spec: Spec) -> int:
     return sum(
         spectrum + subspace + (30 + asked.probes) * len(measured_epochs(spec, name)) for name in curved_minima(spec)
     )
+
+
+def _passes(settings: Training) -> int:
+    """Gradients in a step."""
+    return 2 if settings.optimizer == "sam" else 1
 
 
 def _stage_hours(stage: str, pieces: Sequence[Work], devices: Sequence[Device]) -> float:

@@ -16,9 +16,12 @@ from valleyscope.app.experiments.method_comparison import star, with_methods
 from valleyscope.app.experiments.spec_errors import InvalidField, raise_errors
 from valleyscope.app.experiments.spec_errors import Path as FieldPath
 from valleyscope.landscape.storage.records import coinciding_lines, line_name
+from valleyscope.training.dataset_sources import SOURCES
+from valleyscope.training.losses import IN_NATS, LossName
 from valleyscope.training.methods.catalog import METHODS, OPTIONS
 from valleyscope.training.methods.requirements import missing_requirement
 from valleyscope.training.models import describe_models
+from valleyscope.training.optimizers import OPTIMIZER_OPTIONS, optimizer_info
 from valleyscope.training.settings import LARGEST_SEED, STRENGTHS, Training
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
@@ -53,7 +56,10 @@ class Model(BaseModel):
     """A network by name, with the options of its architecture."""
 
     model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
-    name: str = Field("cnn", description="architecture: cnn, lenet, mlp, vgg16, ..., or package.module:factory")
+    name: str = Field(
+        "cnn",
+        description="cnn, lenet, mlp, vgg16, ...; torchvision:NAME, timm:NAME, hf:NAME; or package.module:factory",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -137,6 +143,9 @@ class Plane(BaseModel):
     margin: float = Field(0.2, ge=0, le=10, description="space around the named points, as a share of their extent")
     complete: Literal["random"] | None = Field(None, description="what replaces a missing direction; else refused")
     seed: Seed = Field(0, description="seed of random directions")
+    accuracy: float | None = Field(
+        None, gt=0, le=1, description="estimate the surface to this relative error of the loss; by default it is exact"
+    )
     directions: tuple[Direction, Direction] | None = Field(
         None,
         description="of `around`, instead of random ones: sharpest, flattest, or eigenvectors by number from 1, "
@@ -165,7 +174,12 @@ class Judgement(BaseModel):
     model_config = _STRICT
     between: tuple[Name, Name] | None = Field(None, description="the two minima in question; by default the first two")
     control: Name | None = Field(None, description="unrelated minimum beside them; by default the third")
-    tolerance: float = Field(0.05, gt=0, le=100, description="rise in nats up to which a path is flat")
+    tolerance: float = Field(
+        0.05,
+        gt=0,
+        le=100,
+        description="rise in nats up to which a path is flat; by default 5 % of a loss with its own unit",
+    )
     error_tolerance: float = Field(0.01, gt=0, lt=1, description="the same for the test error, as a fraction")
     level: float = Field(0.95, gt=0.5, lt=1, description="level of the bootstrap interval")
     resamples: int = Field(1000, ge=100, le=20_000, description="bootstrap resamplings")
@@ -177,8 +191,17 @@ class Spec(BaseModel):
 
     model_config = _STRICT
     name: Text = Field("experiment", min_length=1, max_length=120, description="what people call it")
-    dataset: Text = Field("digits", min_length=1, max_length=400, description="digits, mnist, ..., or npz:PATH")
+    dataset: Text = Field(
+        "digits",
+        min_length=1,
+        max_length=400,
+        description="digits, mnist, ..., npz:PATH, folder:PATH@SIZE, hf:NAME@SIZE, or package.module:factory",
+    )
     model: Model = Field(Model(), description="the network")
+    loss: LossName = Field(
+        "cross_entropy",
+        description="cross_entropy for classes; mse, l1 or bce where npz: or own data have numbers as y",
+    )
     seed: Seed = Field(0, description="seed of everything without a seed")
     training: Training = Field(Training(), description="settings of all minima, unless a minimum overrides them")
     minima: dict[Name, Minimum] = Field(
@@ -190,6 +213,9 @@ class Spec(BaseModel):
     sparsities: tuple[float, ...] | None = Field(None, max_length=8, description="shares of zero groups for `methods`")
     macs: tuple[float, ...] | None = Field(None, max_length=8, description="shares of multiply-adds left, instead")
     seeds: int | None = Field(None, ge=1, le=20, description="repetitions of `methods`, each from another seed")
+    controls: int | None = Field(
+        None, ge=0, le=20, description="seeds of `methods` that have the two controls; by default all"
+    )
     curves: dict[Name, Curve] | None = Field(
         None, max_length=32, description="curves by name; by default from the first minimum"
     )
@@ -202,6 +228,9 @@ class Spec(BaseModel):
     )
     precision: Precision = Field(
         "float32", description="float32 throughout, or faster and less exact matrix products on GPUs (tf32)"
+    )
+    align: Literal["none", "weights", "activations"] = Field(
+        "none", description="lines also with the hidden units of their end in the order of their start, matched by this"
     )
     samples: int | None = Field(
         None, ge=1, le=10**9, description="evaluate on this many samples of each split; by default all"
@@ -226,6 +255,7 @@ class Spec(BaseModel):
     def _check_references(self) -> Self:
         raise_errors(
             [
+                *self._loss_errors(),
                 *self._split_errors(),
                 *self._method_errors(),
                 *self._curve_errors(),
@@ -235,6 +265,25 @@ class Spec(BaseModel):
             ]
         )
         return self
+
+    def _loss_errors(self) -> Iterator[InvalidField]:
+        if self.loss != "cross_entropy" and (self.dataset in SOURCES or self.dataset.startswith(("folder:", "hf:"))):
+            message = (
+                f"{self.loss!r} needs numbers as targets, and {self.dataset!r} has class numbers: use cross_entropy, "
+                "or npz:PATH with numbers as y_train and y_test"
+            )
+            yield InvalidField(("loss",), self.loss, message)
+
+    @property
+    def loss_unit(self) -> str:
+        """The unit of losses: nats, or empty for their own."""
+        return "nats" if self.loss in IN_NATS else ""
+
+    @property
+    def tolerance(self) -> float | None:
+        """That of the verdict; None where it follows the loss, which has a unit of its own."""
+        given = "tolerance" in self.verdict.model_fields_set
+        return self.verdict.tolerance if given or self.loss_unit == "nats" else None
 
     def _method_errors(self) -> Iterator[InvalidField]:
         if self.methods is None and len(self.minima) > _MOST_MINIMA:
@@ -357,9 +406,16 @@ class Spec(BaseModel):
             inherited = {field: value for field, value in inherited.items() if field not in ("optimizer", "method")}
         merged = {"seed": self.seed} | inherited | own.model_dump(exclude_unset=True)
         # Options that `training` has for other methods are not this one's; plain SGD never minded AltSDP's.
-        options = METHODS[merged.get("method") or "altsdp"].options
-        for field in OPTIONS - set(options) - own.model_fields_set:
+        options = set(METHODS[merged.get("method") or "altsdp"].options)
+        if merged.get("method") is None and merged.get("optimizer", "sgd") != "altsdp":
+            options.discard("retrain")
+        for field in OPTIONS - options - own.model_fields_set:
             merged.pop(field, None)
+        info = optimizer_info(merged.get("optimizer", "sgd"))
+        for field in OPTIMIZER_OPTIONS - set(info.options) - own.model_fields_set:
+            merged.pop(field, None)
+        if not info.momentum and "momentum" not in own.model_fields_set:
+            merged.pop("momentum", None)
         strengths = own.model_fields_set.intersection(STRENGTHS)
         for name in strengths and set(STRENGTHS) - strengths:
             merged.pop(name, None)
@@ -433,8 +489,8 @@ class Spec(BaseModel):
     def control(self) -> str | None:
         """The unrelated minimum beside them."""
         rest = [name for name in self.minima if name not in (self.between or ())]
-        if self.methods is not None and "control" in rest:
-            return self.verdict.control or "control"
+        if self.methods is not None:
+            return self.verdict.control or ("control" if "control" in rest else None)
         return self.verdict.control or (rest[0] if rest else None)
 
     def resolved(self) -> dict[str, Any]:
@@ -446,7 +502,8 @@ class Spec(BaseModel):
             "curves": {name: curve.model_dump(mode="json", by_alias=True) for name, curve in self.all_curves.items()},
             "planes": {name: plane.model_dump(mode="json") for name, plane in self.all_planes.items()},
             "verdict": self.verdict.model_dump(mode="json")
-            | {"between": None if self.between is None else list(self.between), "control": self.control},
+            | {"between": None if self.between is None else list(self.between), "control": self.control}
+            | {"tolerance": self.tolerance},
         }
 
     def to_json(self) -> dict[str, Any]:

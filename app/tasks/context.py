@@ -22,14 +22,15 @@ from valleyscope.landscape.geometry.curves import Curve
 from valleyscope.landscape.storage.records import Floats
 from valleyscope.training import Dataset, build_model, load_dataset
 from valleyscope.training.checkpoints import load_checkpoint
+from valleyscope.training.losses import LossName
 
 T = TypeVar("T")
 
 
 @lru_cache(maxsize=2)
-def dataset(name: str, root: Path | None) -> Dataset:
+def dataset(name: str, root: Path | None, loss: LossName = "cross_entropy") -> Dataset:
     """A data set, kept in memory for the next task."""
-    return load_dataset(name, root=root, device=torch_device())
+    return load_dataset(name, root=root, device=torch_device(), loss=loss)
 
 
 class TaskContext:
@@ -47,10 +48,12 @@ class TaskContext:
         self.axes: dict[str, tuple[str, str]] = {}
         """What the axes of planes along measured directions are called."""
         self._evaluator: Evaluator | None = None
+        self.estimates: dict[str, object] = {}
+        """The estimates of planes as ``estimate_tasks`` keeps them."""
 
     @property
     def data(self) -> Dataset:
-        return dataset(self.spec.dataset, self.data_root)
+        return dataset(self.spec.dataset, self.data_root, self.spec.loss)
 
     def network(self, seed: int = 0) -> nn.Module:
         """A network of the spec's architecture, freshly initialised, in the memory of the machine."""
@@ -88,6 +91,9 @@ class TaskContext:
 
     def sharpness_file(self, minimum: str) -> Path:
         return self.work / f"sharpness-{minimum}.json"
+
+    def alignment_file(self, line: str) -> Path:
+        return self.work / f"aligned-{line}.json"
 
     def compact_file(self, minimum: str) -> Path:
         return self.work / f"compact-{minimum}.json"
@@ -159,7 +165,9 @@ class TaskContext:
             if self._evaluator is None or (block is not None and block < self._evaluator.block):
                 self._evaluator = None  # its memory is needed for the next
                 model = self._reference().to(torch_device())
-                self._evaluator = Evaluator(model, self.splits(), batch_norm=self.spec.batch_norm, block=block)
+                self._evaluator = Evaluator(
+                    model, self.splits(), loss=self.spec.loss, batch_norm=self.spec.batch_norm, block=block
+                )
             return action(self._evaluator)
 
         return retry_smaller_blocks(

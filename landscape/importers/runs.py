@@ -12,6 +12,7 @@ import numpy as np
 from valleyscope.landscape.importers.import_file import NotImportable, import_file
 from valleyscope.landscape.importers.loss_landscape import is_trajectory
 from valleyscope.landscape.importers.mode_connectivity import NAME
+from valleyscope.landscape.importers.surface_paths import read_paths
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import TRAJECTORY
 
@@ -29,6 +30,8 @@ class Run:
 def import_files(paths: Sequence[str | os.PathLike[str]], regularised: bool = False) -> list[Run]:
     """The landscapes in these files, see ``import_file``; ``plane.npz`` and ``curve.npz`` of one run become one.
 
+    Lines between two networks of a surface, which no file has, are read off it (see ``surface_paths``).
+
     They are of one run if the curve is as long in both; one of each also if the files do not tell. A
     trajectory of loss-landscape belongs to the surface with the same directions.
     """
@@ -41,7 +44,10 @@ def import_files(paths: Sequence[str | os.PathLike[str]], regularised: bool = Fa
             f"{trajectories[0]}: is a projected trajectory of loss-landscape; import the surface with the same "
             "directions together with it"
         )
-    return _joined(found)
+    runs = _joined(found)
+    for run in runs:
+        read_paths(run.landscape)
+    return runs
 
 
 def _joined(found: list[Run]) -> list[Run]:

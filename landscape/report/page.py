@@ -12,11 +12,13 @@ from typing import Any, Final
 from plotly.offline import get_plotlyjs
 
 from valleyscope.landscape.analysis.method_table import method_table, remarks
+from valleyscope.landscape.analysis.published import published_beside
 from valleyscope.landscape.claim import Claim, claim_of, computed_planes
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.figures import QUANTITIES, profile_paths
 from valleyscope.landscape.figures.axes import is_far
 from valleyscope.landscape.figures.contour import quantities_of
+from valleyscope.landscape.figures.estimates import estimate_sentence
 from valleyscope.landscape.figures.labels import belongs, shown_points
 from valleyscope.landscape.figures.sampling import is_bend
 from valleyscope.landscape.figures.scale import significant
@@ -123,7 +125,10 @@ def _methods_section(landscape: Landscape) -> str:
         return ""
     said = "".join(f"<p>{text(remark)}</p>" for remark in remarks(rows))
     plot = _figure("test accuracy over the multiply-adds left", kind="pareto")
-    return _section("Pruning methods", said + plot + tables.methods_table(rows))
+    content = said + plot + tables.methods_table(rows)
+    if published := published_beside(landscape.spec or {}):
+        content += f"<h3>Published, not ours</h3>{tables.published_table(published)}"
+    return _section("Pruning methods", content)
 
 
 def _training_section(landscape: Landscape, colours: Mapping[str, str]) -> str:
@@ -188,6 +193,9 @@ def _caption(plane: PlaneRecord, claim: Claim | None) -> str:
         sentences.append("Dashed: straight lines.")
     if claim is not None and any(claim.level(plane, *pair) for pair in _shown_quantities(plane)):
         sentences.append(STYLE["titles"]["tolerance"])
+    levels = [] if claim is None else [claim.level(plane, *pair) for pair in _shown_quantities(plane)]
+    if any(level is not None and level.floor is not None for level in levels):
+        sentences.append(STYLE["titles"]["floor"])
     if len(curves) < len(plane.paths):
         projected = "" if plane.kind == "principal" else ", projected on the plane"
         sentences.append(f"Dotted chains: training, snapshot by snapshot{projected}.")
@@ -199,6 +207,8 @@ def _caption(plane: PlaneRecord, claim: Claim | None) -> str:
     outside = [name for name in plane.points if name not in points and belongs(name, plane) and not is_far(plane, name)]
     if outside:
         sentences.append(f"Outside the frame: {_listed(outside)}.")
+    if (estimate := estimate_sentence(plane)) is not None:
+        sentences.append(estimate)
     if not plane.complete:
         sentences.append(f"Hatched: not computed yet ({plane.done.mean():.0%} of the grid is).")
     if plane.note:

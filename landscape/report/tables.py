@@ -70,11 +70,19 @@ def methods_table(rows: Sequence[MethodRow]) -> str:
     )
 
 
+def published_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What the paper prints for this network and these data."""
+    shares = ("baseline_accuracy", "pruned_accuracy", "macs")
+    heads = ["method", "source", "accuracy before", "accuracy", "multiply-adds left"]
+    cells = [[text(row["method"]), text(row["source"]), *(percent(row[share]) for share in shares)] for row in rows]
+    return table("published numbers", heads, cells, words=2)
+
+
 def _spread(row: MethodRow, column: str) -> str:
     spread = row.values.get(column)
     if spread is None:
         return MISSING
-    share = column in ("zero_groups", "macs") or "accuracy" in column
+    share = column in ("zero_groups", "macs") or "accuracy" in column or column.startswith("latency")
     mean, deviation = (
         None if value is None else f"{100 * value:.1f} %" if share else f"{value:.3g}"
         for value in (spread.mean, spread.deviation)

@@ -61,7 +61,22 @@ export class LiveExperiment extends EventTarget {
   }
 
   get splits() {
-    return this.experiment.spec.splits ?? ['train', 'test'];
+    const { spec } = this.experiment;
+    return spec.imported?.splits ?? spec.splits ?? ['train', 'test'];
+  }
+
+  /** The unit of losses: nats, or none. */
+  get lossUnit() {
+    const [plane] = this.planes.values();
+    const [path] = this.paths;
+    return plane?.lossUnit ?? path?.loss_unit ?? (hasOwnUnit(this.experiment) ? '' : 'nats');
+  }
+
+  /** Whether there are errors to show; losses such as mse have none. */
+  get hasErrors() {
+    if (this.planes.size) return [...this.planes.values()].some(({ quantities }) => quantities.some(([, value]) => value === 'error'));
+    if (this.paths.length) return this.paths.some(({ error }) => Object.values(error).some((list) => list.some(Number.isFinite)));
+    return !hasOwnUnit(this.experiment);
   }
 
   /** Minima in the order of the spec, trained or in training. */
@@ -228,15 +243,19 @@ export class LiveExperiment extends EventTarget {
 
   /** All quantities of a plane; a plane that is not computed yet is skipped. */
   async #loadPlane(name) {
-    const { splits } = this;
+    const present = this.contents.planes[name]?.splits ?? [];
+    const splits = this.splits.filter((split) => present.includes(split)); // of an upload, not all planes have all
+    if (!splits.length) return;
     const ask = (split, value) => `/surface?plane=${encodeURIComponent(name)}&split=${split}&value=${value}`;
     try {
       const first = await this.#get(ask(splits[0], 'loss'));
       const plane = this.planes.get(name) ?? new Plane(first);
-      plane.merge(splits[0], 'loss', decoded(first.z), decoded(first.done));
-      const others = splits.flatMap((split) => ['loss', 'error'].map((value) => [split, value])).slice(1);
+      mergeRecorded(plane, splits[0], 'loss', decoded(first.z), decoded(first.done));
+      plane.estimate = first.estimate ?? {};
+      const errors = 'accuracy' in plane.estimate ? ['loss_error', 'error_error'] : [];
+      const others = splits.flatMap((split) => ['loss', 'error', ...errors].map((value) => [split, value])).slice(1);
       const answers = await Promise.all(others.map(([split, value]) => this.#binary(ask(split, value))));
-      answers.forEach(({ z, done }, index) => plane.merge(...others[index], z, done));
+      answers.forEach(({ z, done }, index) => mergeRecorded(plane, ...others[index], z, done));
       plane.markDone(
         answers.reduce((both, { done }) => both.map((known, index) => known & done[index]), decoded(first.done)),
       );
@@ -265,6 +284,7 @@ export class LiveExperiment extends EventTarget {
     const plane = this.planes.get(tile.plane);
     if (plane) {
       plane.addTile(tile);
+      if (tile.estimate) plane.estimate = tile.estimate;
       this.#changed(`plane ${tile.plane}`);
       return;
     }
@@ -332,4 +352,12 @@ export class LiveExperiment extends EventTarget {
   #binary(path) {
     return this.#api.binary(this.#path + path, { signal: this.#closing.signal });
   }
+}
+
+const hasOwnUnit = ({ spec } = {}) => ['mse', 'l1'].includes(spec?.loss);
+
+/** Files of other tools may lack a quantity: then none of the computed points has a value. */
+function mergeRecorded(plane, split, quantity, values, done) {
+  const computed = values.filter((_, index) => done[index]);
+  if (!computed.length || computed.some((value) => !Number.isNaN(value))) plane.merge(split, quantity, values, done);
 }

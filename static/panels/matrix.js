@@ -3,10 +3,13 @@
 import { badge } from '../components/badge.js';
 import { dataTable } from '../components/data-table.js';
 import { colouredName, element } from '../elements.js';
-import { barrierText, fromJson, significant } from '../plots/numbers.js';
+import { DASH } from '../format.js';
+import { barrierText, fromJson, intervalText, significant } from '../plots/numbers.js';
 import { cellColour, cellInk, cellMark, scaleEnd } from '../plots/matrix-cells.js';
 import { style } from '../plots/theme.js';
+import { drawAligned } from './aligned-matrix.js';
 import { segmented } from './toolbar-controls.js';
+import { inLossUnit, withLossUnit } from '../plots/loss-unit.js';
 
 const FEWEST = 3;
 const MANY = 7;
@@ -34,10 +37,11 @@ export class MatrixPanel {
       { type: 'button', 'aria-expanded': 'false', onclick: () => this.#toggle() }, 'Table');
     this.grid = element('div.scroll', { tabIndex: -1, role: 'region', 'aria-label': 'matrix of minima' });
     this.legend = element('div.matrix-legend');
+    this.aligned = element('div.scroll', { tabIndex: -1, role: 'region', 'aria-label': 'matrix of minima, aligned', hidden: true });
     this.judged = element('div.matrix-judged', { 'aria-live': 'polite' });
     this.node = element('section.panel.matrix', { hidden: true },
       element('div.toolbar', {}, element('h2', {}, 'Between every two minima'), this.quantity.node, this.button),
-      element('div.matrix-body', {}, element('div', {}, this.grid, this.legend), this.judged),
+      element('div.matrix-body', {}, element('div', {}, this.grid, this.legend, this.aligned), this.judged),
       this.#behind);
   }
 
@@ -63,6 +67,7 @@ export class MatrixPanel {
       this.#paint(cell, [minima[row], minima[column]], at(values, row, column), end, judged);
     }
     this.#drawLegend(end);
+    drawAligned(this.aligned, matrix, this.view.matrix, end, this.#context.colours);
     this.#drawJudged();
     if (!this.#behind.hidden) this.#fill();
   }
@@ -144,7 +149,7 @@ export class MatrixPanel {
     const { matrix: quantity } = this.view;
     cell.title = missing
       ? `${from} to ${to}: not measured`
-      : `${from} to ${to}: ${quantity} ${barrierText(value)}${intervalText(low, high)}, ${WORDS[mark]}`;
+      : `${from} to ${to}: ${quantity} ${barrierText(value)}${withInterval(low, high)}, ${WORDS[mark]}`;
     cell.setAttribute('aria-pressed', String(judged.includes(from) && judged.includes(to)));
     cell.replaceChildren(
       element('span.visually-hidden', {}, cell.title),
@@ -160,7 +165,7 @@ export class MatrixPanel {
       element('span', {}, '0'),
       element('span.matrix-scale', { 'aria-hidden': 'true', style: `background:linear-gradient(to right, ${stops.join()})` },
         element('i', { style: `left:${Math.min(100, (100 * tolerance) / end)}%` })),
-      element('span', {}, `${significant(end)} nats`),
+      element('span', {}, withLossUnit(significant(end))),
       element('span.soft', {}, `${this.view.matrix} of the ${split} loss on the straight line; `
         + `✓ within the tolerance ${significant(tolerance)}, ? its interval contains it; outlined: the judged pair.`));
   }
@@ -197,9 +202,9 @@ export class MatrixPanel {
     const { matrix } = this.#live;
     const squares = ['barrier', 'rise'].map((quantity) => squareOf(matrix, quantity));
     const pairs = matrix.minima.flatMap((_, row) => matrix.minima.slice(row + 1).map((_, index) => [row, row + 1 + index]));
-    const cells = ({ value, low, high }) => [barrierText(value), intervalText(low, high).slice(2, -1) || '–'];
+    const cells = ({ value, low, high }) => [barrierText(value), intervalText(low, high) || DASH];
     this.#behind.replaceChildren(dataTable({
-      caption: 'barrier and rise between every two minima, in nats',
+      caption: inLossUnit('barrier and rise between every two minima'),
       text: ['from', 'to'],
       numbers: ['barrier', 'interval', 'rise', 'interval'],
       rows: pairs.map(([row, column]) => [
@@ -221,8 +226,9 @@ function at(square, row, column) {
   return { value: square.value[row][column], low: square.low[row][column], high: square.high[row][column] };
 }
 
-function intervalText(low, high) {
-  return Number.isNaN(low) || Number.isNaN(high) ? '' : ` (${barrierText(low)} to ${barrierText(high)})`;
+function withInterval(low, high) {
+  const text = intervalText(low, high);
+  return text && ` (interval ${text})`;
 }
 
 /** A number that fits into a cell: 0.012, 1.23, 12.3, 456. */

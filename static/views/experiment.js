@@ -25,6 +25,7 @@ import { VerdictPanel, stateText } from '../panels/verdict.js';
 import { loadPlotly } from '../plotly.js';
 import { Tooltip } from '../plots/cursor.js';
 import { paperFigure, surfacesFigure, rendered } from '../plots/export.js';
+import { showLossUnit } from '../plots/loss-unit.js';
 
 export default async function mount(root, context) {
   const page = element('div.page.experiment', { 'aria-busy': 'true' }, element('h1', { tabIndex: -1 }, 'Experiment'));
@@ -42,6 +43,9 @@ export default async function mount(root, context) {
   const view = new ExperimentView(page, live, context);
   return { update: (query) => view.update(query), unmount: () => view.close() };
 }
+
+/** Files of other tools have no spec to begin with. */
+const canVary = ({ spec: { imported } }) => !imported || Boolean(imported.dataset);
 
 class ExperimentView {
   constructor(page, live, context) {
@@ -77,7 +81,7 @@ class ExperimentView {
         this.state,
         this.notices,
         this.actions,
-        context.readOnly ? null : element('a.button', { href: `/new?from=${live.id}`, title: 'Start a new experiment from this spec' }, 'Vary'),
+        context.readOnly || !canVary(experiment) ? null : element('a.button', { href: `/new?from=${live.id}`, title: 'Start a new experiment from this spec' }, 'Vary'),
         this.downloads.node,
         context.readOnly ? null : element('button', { type: 'button', onclick: () => shareDialog(context.api, experiment) }, 'Share')),
       this.verdict.node,
@@ -86,8 +90,8 @@ class ExperimentView {
       this.methods.node,
       this.matrix.node,
       this.minima.node,
-      this.compact.node,
       this.sparsity.node,
+      this.compact.node,
       this.curvature.node,
       this.training.node,
       this.fits.node,
@@ -107,8 +111,9 @@ class ExperimentView {
 
   /** Redraw what depends on the URL or the theme. */
   update(query) {
+    showLossUnit(this.live.lossUnit);
     this.live.judge(pairOf(query, this.live.experiment.minima));
-    this.view = readView(query, this.live.planeOrder);
+    this.view = readView(query, this.live.planeOrder, this.live.splits);
     this.page.dataset.show = SHOWN[this.view.show].panes.length > 1 ? 'pair' : 'single';
     this.surfaces.update(this.view);
     this.profiles.update(this.view);
@@ -122,6 +127,7 @@ class ExperimentView {
 
   /** Redraw the parts that changed. */
   draw(parts) {
+    showLossUnit(this.live.lossUnit);
     if (parts.has('experiment')) this.#drawHead();
     if (parts.has('experiment') || parts.has('verdict') || parts.has('minima')) this.verdict.draw();
     if (parts.has('experiment') || parts.has('minima') || parts.has('verdict')) this.minima.draw();

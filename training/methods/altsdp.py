@@ -6,7 +6,9 @@
 
 Without a wish this is the paper's method to its end. With one the threshold ends where the wish is fulfilled: groups
 that are zero stay so, the rest goes on by SGD. c is guessed from the norms and the schedule, and grows if the
-wish takes too long (`thresholds.c_for_sparsity`, `thresholds.grown`). `grda` is mode `dual` on single weights.
+wish takes too long (`thresholds.c_for_sparsity`, `thresholds.grown`). Of the last step only as many groups stay zero as
+the wish needs, and what is missing at the end of the run is cut by norm, so every run lands on its wish. `grda` is mode
+`dual` on single weights.
 """
 
 from __future__ import annotations
@@ -14,10 +16,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.optim import Optimizer
 
 from valleyscope.training.altsdp import AltSDP
 from valleyscope.training.methods.method import Method, RunContext
+from valleyscope.training.methods.scores import norm_scores
+from valleyscope.training.methods.selection import select
 from valleyscope.training.parameter_groups import group_norms
 from valleyscope.training.pruning_forecast import forecast
 from valleyscope.training.thresholds import grown
@@ -38,6 +43,7 @@ class Thresholding(Method):
 
     def optimizer(self) -> Optimizer:
         self._optimizer = self._build()
+        self._optimizer.lands_exactly = self.context.settings.macs is not None
         return self._optimizer
 
     def _build(self) -> AltSDP:
@@ -57,8 +63,8 @@ class Thresholding(Method):
 
     def after_step(self, step: int) -> None:
         first = self._optimizer.param_groups[0]
-        if self.context.settings.macs is not None and not first["ended"] and self._few_enough_operations():
-            self._optimizer.end_threshold()
+        if self.context.settings.macs is not None and not first["ended"] and self._operations_have_fallen():
+            self._optimizer.end_threshold(self._few_enough_operations)
         if first["ended"] and "threshold_ended" not in self.facts:
             self.facts["threshold_ended"] = {
                 "step": step,
@@ -66,14 +72,25 @@ class Thresholding(Method):
                 "threshold": max(group["threshold"] for group in self._optimizer.param_groups),
             }
 
-    def _few_enough_operations(self) -> bool:
-        share = ZeroGroups(self._optimizer.param_groups).share
+    def _operations_have_fallen(self) -> bool:
+        """Whether the wish is fulfilled; asked only where more groups are zero than at the last count."""
+        share = self._zero_share()
         if share < self._counted + COUNT_EVERY:
             return False
         self._counted = share
+        return self._few_enough_operations()
+
+    def _zero_share(self) -> float:
+        return ZeroGroups(self._optimizer.param_groups).share
+
+    def _few_enough_operations(self) -> bool:
         wanted = self.context.settings.macs
-        assert wanted is not None
-        return self.context.operations.share() <= wanted
+        return wanted is not None and self.context.operations.share() <= wanted
+
+    def removed_at_the_end(self) -> dict[str, Tensor] | None:
+        if self.context.settings.wish is None or "threshold_ended" in self.facts:
+            return None
+        return select(self.context, norm_scores(self.context))
 
     def after_epoch(self, epoch: int) -> None:
         settings = self.context.settings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from valleyscope.training.batch_norm import norms_of
 from valleyscope.training.methods.method import RunContext
-from valleyscope.training.methods.requirements import missing_requirement
-from valleyscope.training.methods.selection import reachable
+from valleyscope.training.methods.requirements import impossible_sparsity, missing_requirement
+from valleyscope.training.methods.selection import fewest_operations, group_count
 
 
 def check_method(context: RunContext) -> None:
@@ -30,13 +30,10 @@ def check_method(context: RunContext) -> None:
         return
     if not context.layers:
         raise ValueError(f"{settings.wish}: {type(context.model).__name__} has no layer that can be pruned")
-    share, left = reachable(context)
-    if settings.sparsity is not None and settings.sparsity > share + 1e-9 and info.kind != "optimizer":
-        raise ValueError(
-            f"sparsity={settings.sparsity} cannot be reached: with floor={settings.floor}, and one group of each layer "
-            f"kept, {share:.3f} is the most"
-        )
-    if settings.macs is not None and settings.macs < left:
+    impossible = impossible_sparsity([group_count(layer) for layer in context.layers], settings)
+    if impossible is not None:
+        raise ValueError(impossible)
+    if settings.macs is not None and settings.macs < (left := fewest_operations(context)):
         raise ValueError(
             f"macs={settings.macs} cannot be reached: with floor={settings.floor}, and one group of each layer kept, "
             f"{left:.3f} of the multiply-adds are left at least"

@@ -14,12 +14,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from torch import Tensor
 
 from valleyscope.training.altsdp import AltSDP
 from valleyscope.training.methods.altsdp import Thresholding, median_norm
-from valleyscope.training.methods.scores import norm_scores
-from valleyscope.training.methods.selection import select
 from valleyscope.training.thresholds import PRUNING_PART, effective_rate
 
 # A constant penalty acts fully from the first step, before the network has learned: less than AltSDP's, which grows.
@@ -66,11 +63,6 @@ class GroupLassoMethod(Thresholding):
         return float(
             _CAUTION * median_norm(self.context) * needed / effective_rate(float(np.sum(first)), settings.momentum)
         )
-
-    def removed_at_the_end(self) -> dict[str, Tensor] | None:
-        if self.context.settings.wish is None or "threshold_ended" in self.facts:
-            return None
-        return select(self.context, norm_scores(self.context))
 
 
 class GroupLassoRDAMethod(GroupLassoMethod):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,8 @@ from torch.optim import SGD, Optimizer
 from valleyscope.training.batch_norm import NORMS
 from valleyscope.training.datasets import Dataset
 from valleyscope.training.models.remaining_operations import RemainingOperations
-from valleyscope.training.parameter_groups import ParameterGroup, group_dims, prunable
+from valleyscope.training.optimizer_builder import build_optimizer
+from valleyscope.training.parameter_groups import ParameterGroup, broadcast_masks, prunable
 from valleyscope.training.settings import Training
 
 DirectionFactors = Callable[[nn.Module, Sequence[ParameterGroup], Training], Tensor]
@@ -65,6 +66,10 @@ class RunContext:
         everything = [parameter for group in self.groups for parameter in group["params"]]
         return SGD(everything, lr=lr, momentum=self.settings.momentum, weight_decay=self.settings.weight_decay)
 
+    def optimizer(self) -> Optimizer:
+        """The optimiser that the settings name, over all parameters."""
+        return build_optimizer([parameter for group in self.groups for parameter in group["params"]], self.settings)
+
 
 class Method:
     """Hooks around the training loop. This one does nothing: plain SGD.
@@ -81,7 +86,7 @@ class Method:
 
     def optimizer(self) -> Optimizer:
         """The optimiser of the epochs before the cut; called once."""
-        return self.context.sgd(self.context.settings.lr)
+        return self.context.optimizer()
 
     def start(self) -> None:
         """Before the first step."""
@@ -112,28 +117,19 @@ class Method:
 @torch.no_grad()
 def set_to_zero(layer: ParameterGroup, removed: Tensor) -> None:
     """Make some groups of one layer exactly zero, with their bias, γ and β."""
-    for parameter, mask in _masks(layer, removed):
+    for parameter, mask in broadcast_masks(layer, removed):
         parameter.masked_fill_(mask, 0.0)
 
 
 @torch.no_grad()
 def scale_groups(layer: ParameterGroup, chosen: Tensor, factor: float) -> None:
     """Multiply the weights of some groups of one layer."""
-    for parameter, mask in _masks(layer, chosen):
+    for parameter, mask in broadcast_masks(layer, chosen):
         parameter.mul_(torch.where(mask, factor, 1.0))
 
 
 @torch.no_grad()
 def multiply_groups(layer: ParameterGroup, factors: Tensor) -> None:
     """Multiply each group of one layer by its own factor."""
-    for parameter, shaped in _masks(layer, factors):
+    for parameter, shaped in broadcast_masks(layer, factors):
         parameter.mul_(shaped.to(parameter.dtype))
-
-
-def _masks(layer: ParameterGroup, chosen: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """The parameters of a layer with a mask or factor of each group, broadcast to each."""
-    lead = layer["params"][0]
-    dims = group_dims(lead, layer["structure"])
-    shape = [1 if dim in dims else size for dim, size in enumerate(lead.shape)]
-    for parameter in layer["params"]:
-        yield parameter, chosen.view(shape) if parameter is lead else chosen.view(parameter.shape)
