@@ -68,17 +68,9 @@ def curvature_errors(spec: Spec) -> Iterator[InvalidField]:
         if spec.batch_norm == "running":
             message = "curvature needs BatchNorm statistics that the loss depends on: use population or frozen"
             yield InvalidField(("batch_norm",), spec.batch_norm, message)
-        if spec.loss != "cross_entropy":
-            message = f"the curvature of a spec is that of cross_entropy, not of {spec.loss}: remove curvature"
-            yield InvalidField(("curvature",), spec.loss, message)
         if found.relative and found.cut >= 1:
             message = f"cut is {found.cut:g} with relative: give a share of the largest eigenvalue, below 1"
             yield InvalidField(("curvature", "cut"), found.cut, message)
-    if spec.loss != "cross_entropy":
-        for name, own in spec.minima.items():
-            if own.checkpoint is None and own.method == "sdp" and own.factors != "ones":
-                message = f"the direction factors are those of cross_entropy, not of {spec.loss}: give factors: ones"
-                yield InvalidField(("minima", name, "method"), own.method, message)
     for name, plane in (spec.planes or {}).items():
         if plane.directions is not None and plane.around in spec.minima:
             yield from _plane_errors(spec, name, plane)
@@ -125,7 +117,7 @@ def trials(spec: Spec) -> dict[str, str]:
     if spec.curvature is None or not spec.curvature.directions:
         return {}
     runs = {name: spec.minimum(name) for name, own in spec.minima.items() if own.checkpoint is None}
-    bases = [name for name in curved_minima(spec) if name in runs and runs[name].method_name is None and runs[name].optimizer == "sgd"]
+    bases = [name for name in curved_minima(spec) if name in runs and _is_plain_sgd(runs[name])]
     found = {}
     for name, run in runs.items():
         if run.method_name != "altsdp" or run.of is not None or run.structure == "element":
@@ -134,6 +126,10 @@ def trials(spec: Spec) -> dict[str, str]:
         if base is not None:
             found[name] = base
     return found
+
+
+def _is_plain_sgd(run: Minimum) -> bool:
+    return run.method_name is None and run.optimizer == "sgd"
 
 
 def _same_batches(first: Minimum, second: Minimum) -> bool:

@@ -77,6 +77,7 @@ def _spectrum(context: TaskContext, name: str, report: Report, cancelled: Cancel
         density=asked.density,
         probes=asked.probes,
         batch_norm=_batch_norm(context),
+        loss=context.spec.loss,
         seed=context.spec.seed,
         memory_limit=asked.memory_limit,
         state_path=state,
@@ -125,6 +126,7 @@ def _snapshot(context: TaskContext, name: str, epoch: int, report: Report, cance
         density=False,
         probes=asked.probes,
         batch_norm=_batch_norm(context),
+        loss=context.spec.loss,
         seed=context.spec.seed,
         memory_limit=asked.memory_limit,
         progress=_progress(report),
@@ -147,6 +149,7 @@ def _directions(context: TaskContext, name: str, report: Report, cancelled: Canc
         relative=asked.relative,
         kind=asked.kind,
         batch_norm=_batch_norm(context),
+        loss=context.spec.loss,
         seed=context.spec.seed,
         memory_limit=asked.memory_limit,
         state_path=state,
@@ -160,7 +163,14 @@ def _directions(context: TaskContext, name: str, report: Report, cancelled: Canc
     if bool(direction.any()):
         distances = np.array(_DISTANCES)
         losses = losses_along(
-            network, point, _data(context), direction, subspace, distances, batch_norm=_batch_norm(context)
+            network,
+            point,
+            _data(context),
+            direction,
+            subspace,
+            distances,
+            batch_norm=_batch_norm(context),
+            loss=context.spec.loss,
         )
         record.distances = distances
         record.losses = {"flat": losses.flat, "groups": losses.groups, "sharpest": losses.sharpest}
@@ -265,6 +275,7 @@ def training_factors(
         groups,
         settings.option("curvature_cut"),
         batch_norm=_batch_norm(context),
+        loss=context.spec.loss,
         seed=context.spec.seed,
         memory_limit=asked_curvature(context.spec).memory_limit,
         state_path=context.work / name / "subspace-state.pt",

@@ -184,7 +184,6 @@ def test_rest_and_csv_have_the_numbers(bare: Server) -> None:
         ({"curvature": {"top": 0}}, "curvature.top: .*greater than or equal to 1"),
         ({"curvature": {"cut": 2.0, "relative": True}}, "curvature.cut: cut is 2 with relative: give a share"),
         ({"batch_norm": "running"}, "batch_norm: curvature needs BatchNorm statistics that the loss depends on"),
-        ({"loss": "mse"}, "curvature: the curvature of a spec is that of cross_entropy, not of mse"),
         ({"curvature": None}, "planes.eigen.directions: directions need the curvature of 'sgd': give curvature"),
         ({"curvature": {"minima": ["other"]}}, "planes.eigen.directions: directions need the curvature of 'sgd'"),
         ({"curvature": {"top": 4}}, "planes.eigen.directions.1: 'flattest' lies in the flat subspace"),
