@@ -10,7 +10,7 @@ import numpy as np
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from valleyscope.app.experiments.curvature_files import curvature_files, snapshot_file, wanted_directions
+from valleyscope.app.experiments.curvature_files import curvature_files, snapshot_file, vector_file, wanted_directions
 from valleyscope.app.experiments.curvature_spec import Curvature as CurvatureSpec
 from valleyscope.app.experiments.curvature_spec import trials
 from valleyscope.app.experiments.plan import Kind, Task
@@ -56,7 +56,8 @@ def measure_curvature(context: TaskContext, task: Task, report: Report, cancelle
 def _kept(context: TaskContext, task: Task, report: Report, cancelled: CancelCheck) -> Result:
     """The result that the task left when it ran before, or a new one."""
     file = context.work / curvature_files(task.kind, task.subject)[0]
-    if not file.is_file():
+    vectors = vector_file(context.spec, task)
+    if not file.is_file() or not (vectors is None or (context.work / vectors).is_file()):
         measure = _spectrum if task.kind is Kind.CURVATURE else _directions
         result = measure(context, task.subject, report, cancelled)
         with write_atomically(file) as target:
