@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from valleyscope.app.commands.admin import add_admin_commands
+from valleyscope.app.commands.align import add_align_command
 from valleyscope.app.commands.client import add_server
 from valleyscope.app.commands.compact import add_compact_command
 from valleyscope.app.commands.export import export_landscape
@@ -106,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     export.set_defaults(run=export_landscape)
 
     add_compact_command(commands)
+    add_align_command(commands)
 
     imported = commands.add_parser("import", help="convert files of other tools into landscapes, here or on a server")
     imported.add_argument(

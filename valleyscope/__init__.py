@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from valleyscope.landscape import unflatten as unflatten
     from valleyscope.landscape import verdict as verdict
     from valleyscope.landscape import write_report as write_report
+    from valleyscope.landscape.alignment.align import Alignment as Alignment
+    from valleyscope.landscape.alignment.align import NotAligned as NotAligned
+    from valleyscope.landscape.alignment.align import align as align
     from valleyscope.landscape.curvature.flat_subspace import direction_factors as direction_factors
     from valleyscope.landscape.curvature.flat_subspace import factors_by_cut as factors_by_cut
     from valleyscope.landscape.curvature.flat_subspace import flat_subspace as flat_subspace
@@ -116,6 +119,9 @@ _LANDSCAPE = (
 _APP = {"gallery": "valleyscope.app.experiments.gallery"}
 # Names that a package or module of their room has, too.
 _MODULES = {
+    "Alignment": "landscape.alignment.align",
+    "NotAligned": "landscape.alignment.align",
+    "align": "landscape.alignment.align",
     "curvature": "landscape.curvature.spectrum",
     "direction_factors": "landscape.curvature.flat_subspace",
     "factors_by_cut": "landscape.curvature.flat_subspace",

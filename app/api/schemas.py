@@ -117,6 +117,7 @@ class ToleranceLevel(ResponseModel):
     value: float = Field(description="end plus tolerance: where pictures draw the tolerance contour")
     peak: float = Field(description="highest value on the judged paths and on the way to the control")
     judged: bool = Field(description="false: the verdict does not judge this quantity")
+    floor: float | None = Field(None, description="of a slope: the lowest value of the line plus the tolerance")
 
 
 class Surface(ResponseModel):
@@ -126,7 +127,7 @@ class Surface(ResponseModel):
     plane: str
     kind: str = Field(description="through, around or principal")
     split: str
-    value: Literal["loss", "error"]
+    value: Literal["loss", "error", "loss_error", "error_error"]
     unit: str = Field(description="of both axes")
     loss_unit: str = Field("nats", description="of losses; empty for a loss with a unit of its own, such as mse")
     complete: bool = Field(description="whether every point is computed")
@@ -142,6 +143,10 @@ class Surface(ResponseModel):
     axes: list[str] = Field([], description="where x and y lead, for planes along measured directions; else empty")
     level: ToleranceLevel | None = Field(description="null before the verdict, or if the plane does not show its claim")
     note: str
+    estimate: dict[str, Any] = Field(
+        {},
+        description="of an estimated surface: accuracy, evaluated (share of all pairs computed), settled, exact splits",
+    )
 
 
 class Layer(ResponseModel):
@@ -250,6 +255,13 @@ class PairValues(ResponseModel):
     high: list[list[Number | None]] = Field(description="upper end")
 
 
+class AlignedPairs(ResponseModel):
+    """The same with the hidden units of the later minimum of each pair in the order of the earlier one."""
+
+    barrier: PairValues
+    rise: PairValues
+
+
 class Matrix(ResponseModel):
     """Barrier and rise between every two minima."""
 
@@ -283,6 +295,7 @@ class Matrix(ResponseModel):
     tolerance: float = Field(description="of the verdict: up to this barrier and rise a line is level")
     barrier: PairValues
     rise: PairValues
+    aligned: AlignedPairs | None = Field(None, description="of aligned lines; only where the spec has `align`")
 
 
 class Verdict(BaseModel):

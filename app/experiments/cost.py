@@ -128,7 +128,7 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
     train, test = split_sizes(spec.dataset)
     trained = {name: spec.minimum(name) for name in spec.minima if spec.minima[name].checkpoint is None}
     point = forward * (_evaluated_samples(spec) + _statistics_samples(spec, model_info))
-    paths = len(spec.all_curves) + len(spec.lines)
+    paths = len(spec.all_curves) + len(spec.lines) * (1 if spec.align == "none" else 2)
     measured = Work(forward * (train + test))
     pieces = {
         "minima": tuple(

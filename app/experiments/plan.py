@@ -1,8 +1,8 @@
 """The plan of an experiment, written once: a spec becomes tasks with dependencies, and every runner executes these.
 
 train each minimum | make pruned ones compact | fit each curve | frame each plane | tiles of its surface, coarse first
-profile of each curve and line | sharpness of each minimum | curvature, its flat subspace and the theorem's trial
-verdict
+profile of each curve and line, also aligned | sharpness of each minimum
+curvature, its flat subspace and the theorem's trial | verdict
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from valleyscope.app.experiments.cost import tile_points
 from valleyscope.app.experiments.curvature_spec import curved_minima, measured_epochs, trials
+from valleyscope.app.experiments.estimate_plan import PARTS, ROUNDS, part_index
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.landscape.claim import planes_in_order
 from valleyscope.landscape.geometry.tiles import Tile, tiles
@@ -26,8 +27,11 @@ class Kind(StrEnum):
     FIT = "fit"
     FRAME = "frame"
     SURFACE = "surface"
+    ESTIMATE = "estimate"
+    PICTURE = "picture"
     CURVE = "curve"
     LINE = "line"
+    ALIGN = "align"
     SHARPNESS = "sharpness"
     COMPACT = "compact"
     CURVATURE = "curvature"
@@ -42,8 +46,11 @@ STAGES = {
     Kind.FIT: "curves",
     Kind.FRAME: "surfaces",
     Kind.SURFACE: "surfaces",
+    Kind.ESTIMATE: "surfaces",
+    Kind.PICTURE: "surfaces",
     Kind.CURVE: "profiles",
     Kind.LINE: "profiles",
+    Kind.ALIGN: "profiles",
     Kind.SHARPNESS: "profiles",
     Kind.COMPACT: "profiles",
     Kind.CURVATURE: "curvature",
@@ -52,6 +59,9 @@ STAGES = {
     Kind.TRIAL: "curvature",
     Kind.VERDICT: "verdict",
 }
+
+
+_NUMBERED = (Kind.SURFACE, Kind.ESTIMATE, Kind.PICTURE, Kind.SNAPSHOT_CURVATURE)
 
 
 @dataclass(frozen=True)
@@ -71,7 +81,7 @@ class Task:
 
     @property
     def id(self) -> str:
-        part = f":{self.index}" if self.kind in (Kind.SURFACE, Kind.SNAPSHOT_CURVATURE) else ""
+        part = f":{self.index}" if self.kind in _NUMBERED else ""
         return f"{self.kind}:{self.subject}{part}"
 
     @property
@@ -152,12 +162,18 @@ def _tasks(spec: Spec) -> Iterator[Task]:
         needs = tuple(_maker(point) for point in plane.through or filter(None, (plane.around, plane.trajectory)))
         needs += _direction_needs(spec, name)
         yield Task(Kind.FRAME, name, needs=needs, after=every_point, priority=30)
+        before: tuple[str, ...] = (f"frame:{name}", *frozen)
+        if plane.accuracy is not None:
+            yield from _rounds(name, before)
+            before = (f"picture:{name}:{ROUNDS - 1}",)
         for index, tile in enumerate(plane_tiles(spec, name)):
-            yield Task(Kind.SURFACE, name, index, needs=(f"frame:{name}", *frozen), priority=40 + min(tile.level, 9))
+            yield Task(Kind.SURFACE, name, index, needs=before, priority=40 + min(tile.level, 9))
     profiles = []
     for start, end in spec.lines:
         needs = (f"train:{start}", f"train:{end}", *frozen)
         profiles.append(Task(Kind.LINE, line_name(start, end), needs=needs, priority=50))
+        if spec.align != "none":
+            profiles.append(Task(Kind.ALIGN, line_name(start, end), needs=needs, priority=51))
     profiles += [Task(Kind.CURVE, name, needs=(f"fit:{name}", *frozen), priority=50) for name in curves]
     profiles += [Task(Kind.SHARPNESS, name, needs=(f"train:{name}", *frozen), priority=51) for name in spec.minima]
     yield from profiles
@@ -192,6 +208,18 @@ def _direction_needs(spec: Spec, plane: str) -> tuple[str, ...]:
     judged = tuple(f"train:{name}" for name in spec.between or () if name != found.around)
     subspace = (f"directions:{found.around}",) if "flattest" in found.directions else ()
     return (f"curvature:{found.around}", *subspace, *judged)
+
+
+def _rounds(plane: str, before: tuple[str, ...]) -> Iterator[Task]:
+    """The rounds of an estimated plane: parts, and a picture of them all."""
+    for number in range(ROUNDS):
+        parts = [
+            Task(Kind.ESTIMATE, plane, part_index(number, part), needs=before, priority=40 + min(number, 9))
+            for part in range(PARTS)
+        ]
+        yield from parts
+        yield Task(Kind.PICTURE, plane, number, needs=tuple(part.id for part in parts), priority=40 + min(number, 9))
+        before = (f"picture:{plane}:{number}",)
 
 
 def _may_have_zero_groups(spec: Spec, minimum: str) -> bool:

@@ -48,6 +48,8 @@ class TaskContext:
         self.axes: dict[str, tuple[str, str]] = {}
         """What the axes of planes along measured directions are called."""
         self._evaluator: Evaluator | None = None
+        self.estimates: dict[str, object] = {}
+        """The estimates of planes as ``estimate_tasks`` keeps them."""
 
     @property
     def data(self) -> Dataset:
@@ -89,6 +91,9 @@ class TaskContext:
 
     def sharpness_file(self, minimum: str) -> Path:
         return self.work / f"sharpness-{minimum}.json"
+
+    def alignment_file(self, line: str) -> Path:
+        return self.work / f"aligned-{line}.json"
 
     def compact_file(self, minimum: str) -> Path:
         return self.work / f"compact-{minimum}.json"

@@ -36,7 +36,7 @@ from valleyscope.landscape.figures.profile import path_label, path_style
 from valleyscope.landscape.figures.sampling import coarse_lattice, is_bend, spread, straight_lines
 from valleyscope.landscape.figures.scale import Quantity, Scale
 from valleyscope.landscape.figures.theme import quantity_title, unescaped
-from valleyscope.landscape.figures.tolerance_contour import tolerance_lines, tolerance_text
+from valleyscope.landscape.figures.tolerance_contour import floor_lines, floor_text, tolerance_lines, tolerance_text
 from valleyscope.landscape.plot_style import STYLE
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -196,14 +196,19 @@ def draw_plane(
 
 
 def _draw_tolerance(axes: Axes, plane: PlaneRecord, values: Floats, level: Level, scale: Scale) -> None:
-    """The tolerance contour, dark on a light halo, and its label."""
-    lines = tolerance_lines(plane, values, level)
-    halo = [Stroke(linewidth=2.6, foreground=_WHITE), Normal()]
-    for line in lines:
-        axes.plot(*line.T, color=_OUTLINE, linewidth=1.2, path_effects=halo)
-    if lines:
-        text = tolerance_text(level, scale)
-        place = roomiest(plane, text, max(lines, key=len))
+    """The tolerance contour, and that around what is level with the foot of a slope, dark on a light halo."""
+    named: list[tuple[Any, str]] = []
+    contours = [(tolerance_lines(plane, values, level), tolerance_text, 1.2, "-")]
+    contours.append((floor_lines(plane, values, level), floor_text, 0.9, (0, (2, 2))))
+    for lines, text_of, width, dashes in contours:
+        halo = [Stroke(linewidth=width + 1.4, foreground=_WHITE), Normal()]
+        for line in lines:
+            axes.plot(*line.T, color=_OUTLINE, linewidth=width, linestyle=dashes, path_effects=halo)
+        if not lines:
+            continue
+        text = text_of(level, scale)
+        place = roomiest(plane, text, max(lines, key=len), named)
+        named.append((place, text))
         box = {"boxstyle": "square,pad=0.2", "facecolor": _WHITE, "alpha": 0.88, "edgecolor": _OUTLINE}
         axes.annotate(text, place, ha="center", va="center", fontsize=6.5, bbox=box | {"linewidth": 0.6}, zorder=4)
 

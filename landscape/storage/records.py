@@ -55,8 +55,25 @@ class _LossAndError:
         return values
 
 
+@dataclass(frozen=True, eq=False)
 class Grid(_LossAndError):
-    """Loss and error of one split at every point of a plane's grid, shape (rows, columns)."""
+    """Loss and error of one split at every point of a plane's grid, shape (rows, columns).
+
+    Of an estimated surface also the standard errors of both, 0 where a value is exact.
+    """
+
+    loss_error: Floats | None = None
+    error_error: Floats | None = None
+
+    def __getitem__(self, quantity: str) -> Floats:
+        if quantity in ("loss_error", "error_error"):
+            values = getattr(self, quantity)
+            return np.zeros_like(self.loss) if values is None else np.asarray(values)
+        return super().__getitem__(quantity)
+
+    @property
+    def is_estimated(self) -> bool:
+        return self.loss_error is not None
 
 
 class PathValues(_LossAndError):
@@ -87,6 +104,8 @@ class PlaneRecord:
     unit: str = DISTANCE
     loss_unit: str = "nats"
     axes: tuple[str, ...] = ()
+    estimate: dict[str, Any] = field(default_factory=dict)
+    """Of an estimated surface: accuracy, evaluated (the share of all pairs computed), settled, exact splits, note."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -95,6 +114,11 @@ class PlaneRecord:
     @property
     def complete(self) -> bool:
         return bool(self.done.all())
+
+    @property
+    def evaluated(self) -> float:
+        """The share of all pairs of a sample and a point that was computed; 1 where the surface is exact."""
+        return float(self.estimate.get("evaluated", 1.0))
 
     def is_projected(self, point: str) -> bool:
         """Whether a named point is off the plane by more than a hundredth of the plane's width."""

@@ -61,7 +61,8 @@ export class LiveExperiment extends EventTarget {
   }
 
   get splits() {
-    return this.experiment.spec.splits ?? ['train', 'test'];
+    const { spec } = this.experiment;
+    return spec.imported?.splits ?? spec.splits ?? ['train', 'test'];
   }
 
   /** The unit of losses: nats, or none. */
@@ -242,15 +243,19 @@ export class LiveExperiment extends EventTarget {
 
   /** All quantities of a plane; a plane that is not computed yet is skipped. */
   async #loadPlane(name) {
-    const { splits } = this;
+    const present = this.contents.planes[name]?.splits ?? [];
+    const splits = this.splits.filter((split) => present.includes(split)); // of an upload, not all planes have all
+    if (!splits.length) return;
     const ask = (split, value) => `/surface?plane=${encodeURIComponent(name)}&split=${split}&value=${value}`;
     try {
       const first = await this.#get(ask(splits[0], 'loss'));
       const plane = this.planes.get(name) ?? new Plane(first);
-      plane.merge(splits[0], 'loss', decoded(first.z), decoded(first.done));
-      const others = splits.flatMap((split) => ['loss', 'error'].map((value) => [split, value])).slice(1);
+      mergeRecorded(plane, splits[0], 'loss', decoded(first.z), decoded(first.done));
+      plane.estimate = first.estimate ?? {};
+      const errors = 'accuracy' in plane.estimate ? ['loss_error', 'error_error'] : [];
+      const others = splits.flatMap((split) => ['loss', 'error', ...errors].map((value) => [split, value])).slice(1);
       const answers = await Promise.all(others.map(([split, value]) => this.#binary(ask(split, value))));
-      answers.forEach(({ z, done }, index) => plane.merge(...others[index], z, done));
+      answers.forEach(({ z, done }, index) => mergeRecorded(plane, ...others[index], z, done));
       plane.markDone(
         answers.reduce((both, { done }) => both.map((known, index) => known & done[index]), decoded(first.done)),
       );
@@ -279,6 +284,7 @@ export class LiveExperiment extends EventTarget {
     const plane = this.planes.get(tile.plane);
     if (plane) {
       plane.addTile(tile);
+      if (tile.estimate) plane.estimate = tile.estimate;
       this.#changed(`plane ${tile.plane}`);
       return;
     }
@@ -349,3 +355,9 @@ export class LiveExperiment extends EventTarget {
 }
 
 const hasOwnUnit = ({ spec } = {}) => ['mse', 'l1'].includes(spec?.loss);
+
+/** Files of other tools may lack a quantity: then none of the computed points has a value. */
+function mergeRecorded(plane, split, quantity, values, done) {
+  const computed = values.filter((_, index) => done[index]);
+  if (!computed.length || computed.some((value) => !Number.isNaN(value))) plane.merge(split, quantity, values, done);
+}

@@ -7,6 +7,7 @@ import { DASH } from '../format.js';
 import { barrierText, fromJson, intervalText, significant } from '../plots/numbers.js';
 import { cellColour, cellInk, cellMark, scaleEnd } from '../plots/matrix-cells.js';
 import { style } from '../plots/theme.js';
+import { drawAligned } from './aligned-matrix.js';
 import { segmented } from './toolbar-controls.js';
 import { inLossUnit, withLossUnit } from '../plots/loss-unit.js';
 
@@ -36,10 +37,11 @@ export class MatrixPanel {
       { type: 'button', 'aria-expanded': 'false', onclick: () => this.#toggle() }, 'Table');
     this.grid = element('div.scroll', { tabIndex: -1, role: 'region', 'aria-label': 'matrix of minima' });
     this.legend = element('div.matrix-legend');
+    this.aligned = element('div.scroll', { tabIndex: -1, role: 'region', 'aria-label': 'matrix of minima, aligned', hidden: true });
     this.judged = element('div.matrix-judged', { 'aria-live': 'polite' });
     this.node = element('section.panel.matrix', { hidden: true },
       element('div.toolbar', {}, element('h2', {}, 'Between every two minima'), this.quantity.node, this.button),
-      element('div.matrix-body', {}, element('div', {}, this.grid, this.legend), this.judged),
+      element('div.matrix-body', {}, element('div', {}, this.grid, this.legend, this.aligned), this.judged),
       this.#behind);
   }
 
@@ -65,6 +67,7 @@ export class MatrixPanel {
       this.#paint(cell, [minima[row], minima[column]], at(values, row, column), end, judged);
     }
     this.#drawLegend(end);
+    drawAligned(this.aligned, matrix, this.view.matrix, end, this.#context.colours);
     this.#drawJudged();
     if (!this.#behind.hidden) this.#fill();
   }

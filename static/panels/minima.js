@@ -30,7 +30,7 @@ export class MinimaPanel {
     const { curvature } = this.#live;
     const hasSharpness = Object.keys(sharpness).length > 0;
     this.words.textContent = [
-      lossUnit() ? `Losses in ${lossUnit()}, after the last epoch.` : 'Losses after the last epoch.',
+      [lossUnit() ? `Losses in ${lossUnit()}` : 'Losses', runs.some(({ epochs }) => epochs.epoch?.length) ? ', after the last epoch.' : '.'].join(''),
       'Sparsity: parameters that are exactly zero; zero groups: whole filters, rows or kernels with their bias.',
       hasSharpness ? 'Sharpness: how much the train loss rises on average at that relative distance.' : '',
     ].join(' ');
@@ -62,7 +62,8 @@ export class MinimaPanel {
 
   /** The state of an untrained minimum. */
   #stage(name, epoch) {
-    const { active, workers } = this.#live;
+    const { active, workers, experiment } = this.#live;
+    if (experiment.origin === 'imported') return '–';
     if (epoch === undefined && workers.some(({ task }) => task === `train:${name}`)) return 'starting';
     if (epoch === undefined) return active ? 'waiting' : 'not trained';
     return active ? `training, epoch ${epoch}` : `stopped at epoch ${epoch}`;

@@ -44,6 +44,9 @@ export default async function mount(root, context) {
   return { update: (query) => view.update(query), unmount: () => view.close() };
 }
 
+/** Files of other tools have no spec to begin with. */
+const canVary = ({ spec: { imported } }) => !imported || Boolean(imported.dataset);
+
 class ExperimentView {
   constructor(page, live, context) {
     const { experiment } = live;
@@ -78,7 +81,7 @@ class ExperimentView {
         this.state,
         this.notices,
         this.actions,
-        context.readOnly ? null : element('a.button', { href: `/new?from=${live.id}`, title: 'Start a new experiment from this spec' }, 'Vary'),
+        context.readOnly || !canVary(experiment) ? null : element('a.button', { href: `/new?from=${live.id}`, title: 'Start a new experiment from this spec' }, 'Vary'),
         this.downloads.node,
         context.readOnly ? null : element('button', { type: 'button', onclick: () => shareDialog(context.api, experiment) }, 'Share')),
       this.verdict.node,
@@ -87,8 +90,8 @@ class ExperimentView {
       this.methods.node,
       this.matrix.node,
       this.minima.node,
-      this.compact.node,
       this.sparsity.node,
+      this.compact.node,
       this.curvature.node,
       this.training.node,
       this.fits.node,
@@ -110,7 +113,7 @@ class ExperimentView {
   update(query) {
     showLossUnit(this.live.lossUnit);
     this.live.judge(pairOf(query, this.live.experiment.minima));
-    this.view = readView(query, this.live.planeOrder);
+    this.view = readView(query, this.live.planeOrder, this.live.splits);
     this.page.dataset.show = SHOWN[this.view.show].panes.length > 1 ? 'pair' : 'single';
     this.surfaces.update(this.view);
     this.profiles.update(this.view);

@@ -228,7 +228,10 @@ def test_surfaces_are_the_same(page: Page, name: str) -> None:
     plane = PLANES[name]
     landscape = cases.landscape(9)
     landscape.planes = {name: plane}
-    landscape.verdict = cases.VERDICT | {"test_error_verdict": {"tolerance": 0.01}}
+    # Every second plane shows a slope, which has a contour more.
+    kind = ("level valley", "one basin, sloping")[list(PLANES).index(name) % 2]
+    landscape.verdict = cases.VERDICT | {"test_error_verdict": {"kind": kind, "tolerance": 0.01}}
+    landscape.verdict |= {"kind": kind, "tolerance": 0.02}
     colours, claim = colours_of(landscape.minima), claim_of(landscape)
     pairs: list[tuple[str, dict[str, Any], Any]] = []
     views = [("train", "loss", True, None), ("train", "loss", False, None), ("test", "loss", True, 0.5)]

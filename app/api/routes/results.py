@@ -19,7 +19,7 @@ from valleyscope.app.api.serializers import planes_of
 from valleyscope.app.storage.experiment_table import ExperimentRow
 from valleyscope.landscape.analysis.curvature_summary import curvature_summaries
 from valleyscope.landscape.analysis.method_table import method_table, remarks
-from valleyscope.landscape.analysis.pair_matrix import pair_matrix
+from valleyscope.landscape.analysis.pair_matrix import matrix_json
 from valleyscope.landscape.analysis.pair_verdict import MissingLine, UnknownPair, pair_verdict
 from valleyscope.landscape.analysis.published import published_beside
 from valleyscope.landscape.claim import claim_of
@@ -43,6 +43,10 @@ PlaneName = Annotated[
 ]
 Split = Annotated[Literal["train", "test"], Query(description="data of the evaluation")]
 Value = Annotated[Literal["loss", "error"], Query(description="loss in nats, or error as a share")]
+SurfaceValue = Annotated[
+    Literal["loss", "error", "loss_error", "error_error"],
+    Query(description="loss in nats, error as a share, or the standard error of either"),
+]
 
 
 @router.get("/experiments/{id}/minima", response_model=Minima, responses={**NOT_MODIFIED, **problems(404)})
@@ -76,9 +80,9 @@ def surface(
     app_state: State,
     plane: PlaneName = None,
     split: Split = "train",
-    value: Value = "loss",
+    value: SurfaceValue = "loss",
 ) -> Response:
-    """Read the computed values on a plane; a row has one value of y.
+    """Read the computed values on a plane; a row has one value of y. Standard errors of exact values are 0.
 
     Send `Accept: application/octet-stream` to get raw bytes.
     """
@@ -141,7 +145,7 @@ def matrix(id: ExperimentId, request: Request, app_state: State) -> Response:
     def make(landscape: Landscape) -> bytes:
         if not landscape.lines:
             raise not_available("there is no line between two minima", row, of_two=True)
-        return encoded(to_json({"experiment": id, **pair_matrix(landscape).to_json()}))
+        return encoded(to_json({"experiment": id, **matrix_json(landscape)}))
 
     return cached_response(request, app_state, row, ("matrix",), make)
 
