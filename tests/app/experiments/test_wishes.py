@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from valleyscope.app.experiments.spec import BadSpec, Spec, parse_spec
+from valleyscope.app.experiments.model_info import ModelInfo
+from valleyscope.app.experiments.model_inspector import inspect_model
+from valleyscope.app.experiments.spec import BadSpec, Model, Spec, parse_spec
 from valleyscope.app.experiments.wishes import check_wishes, wish_errors
 
 SIZES = (8, 12, 30)
@@ -34,8 +35,17 @@ def test_a_floor_is_rounded_up_in_every_layer() -> None:
     assert set(refused(compared(0.7, floor=0.3))) == {"minima.one-shot_70.sparsity", "minima.altsdp_70.sparsity"}
 
 
-def test_the_terminal_refuses_a_bold_wish_before_anything_is_trained(tmp_path: Path) -> None:
-    check_wishes(compared(0.5), tmp_path)
+def inspected(model: Model, dataset: str) -> ModelInfo:
+    request = {"model": model.model_dump(), "dataset": dataset, "data_root": None, "max_parameters": 10**6}
+    return ModelInfo.from_json(inspect_model(request))
+
+
+def test_a_bold_wish_is_held_against_the_network_itself() -> None:
+    def untouched(model: Model, dataset: str) -> ModelInfo:
+        raise AssertionError("a modest wish must not cost a look at the network")
+
+    check_wishes(compared(0.5), untouched)
     small = {"name": "cnn", "channels": [4, 8], "hidden": 16}
     with pytest.raises(BadSpec, match=r"minima.a.sparsity: sparsity=0.95 cannot be reached"):
-        check_wishes(parse_spec({"model": small, "minima": {"a": {"method": "cop", "sparsity": 0.95}}}), tmp_path)
+        check_wishes(parse_spec({"model": small, "minima": {"a": {"method": "cop", "sparsity": 0.95}}}), inspected)
+    check_wishes(parse_spec({"model": small, "minima": {"a": {"method": "cop", "sparsity": 0.8}}}), inspected)
