@@ -41,7 +41,7 @@ def inspected(model: Model, dataset: str) -> ModelInfo:
 
 
 def test_a_bold_wish_is_held_against_the_network_itself() -> None:
-    def untouched(model: Model, dataset: str) -> ModelInfo:
+    def untouched(model: Model, dataset: str) -> ModelInfo:  # noqa: ARG001
         raise AssertionError("a modest wish must not cost a look at the network")
 
     check_wishes(compared(0.5), untouched)
