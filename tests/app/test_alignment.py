@@ -62,7 +62,7 @@ def run_plan(spec: dict[str, Any], folder: Path, prepare: Any = None) -> Landsca
     try:
         while ready := state.ready():
             for task in ready:
-                assignment = Assignment(parsed, task, folder, None, {})
+                assignment = Assignment(task, parsed, folder, None, {})
                 writer.add_result(task, decode(encode(run_task(assignment, lambda *_: None, lambda: False))))
                 state.done.add(task.id)
                 if prepare is not None:
