@@ -74,6 +74,7 @@ def plane_json(plane: PlaneRecord) -> dict[str, Any]:
         "defining": list(plane.defining),
         "note": plane.note,
         "axes": list(plane.axes),
+        "estimate": plane.estimate,
     }
 
 

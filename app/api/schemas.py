@@ -127,7 +127,7 @@ class Surface(ResponseModel):
     plane: str
     kind: str = Field(description="through, around or principal")
     split: str
-    value: Literal["loss", "error"]
+    value: Literal["loss", "error", "loss_error", "error_error"]
     unit: str = Field(description="of both axes")
     loss_unit: str = Field("nats", description="of losses; empty for a loss with a unit of its own, such as mse")
     complete: bool = Field(description="whether every point is computed")
@@ -143,6 +143,10 @@ class Surface(ResponseModel):
     axes: list[str] = Field([], description="where x and y lead, for planes along measured directions; else empty")
     level: ToleranceLevel | None = Field(description="null before the verdict, or if the plane does not show its claim")
     note: str
+    estimate: dict[str, Any] = Field(
+        {},
+        description="of an estimated surface: accuracy, evaluated (share of all pairs computed), settled, exact splits",
+    )
 
 
 class Layer(ResponseModel):

@@ -21,12 +21,14 @@ import numpy as np
 
 from valleyscope.app.experiments.curvature_files import enter_curvature, has_curvature, vector_file
 from valleyscope.app.experiments.curvature_spec import curved_minima
+from valleyscope.app.experiments.estimate_plan import PARTS, is_exact, is_settled, part_file
 from valleyscope.app.experiments.plan import Kind, Task, plan, plane_tiles
 from valleyscope.app.experiments.report_renderer import render_in_process
 from valleyscope.app.experiments.spec import BadSpec, Spec, parse_spec
 from valleyscope.app.experiments.task_results import (
     AlignedPath,
     CompactedMinimum,
+    EstimatedPlane,
     FramedPlane,
     Judged,
     MeasuredCurvature,
@@ -110,9 +112,14 @@ class ExperimentWriter:
                 plane = self.landscape.planes.get(task.subject)
                 return plane is not None and self._points <= plane.points.keys()
             case Kind.SURFACE:
+                return self._has_tile(task)
+            case Kind.ESTIMATE:
+                name = part_file(WORK, task.subject, *divmod(task.index, PARTS))
+                return self._is_settled(task.subject) or self._has(name)
+            case Kind.PICTURE:
                 plane = self.landscape.planes.get(task.subject)
-                tile = self._tiles[task.subject][task.index]
-                return plane is not None and bool(plane.done[tile.rows, tile.columns].all())
+                pictures = 0 if plane is None else plane.estimate.get("rounds", 0)
+                return self._is_settled(task.subject) or bool(pictures > task.index)
             case Kind.CURVE | Kind.LINE:
                 paths = self.landscape.curves if task.kind is Kind.CURVE else self.landscape.lines
                 return task.subject in paths and self._has(f"{WORK}/path-{task.subject}.npz")
@@ -146,6 +153,8 @@ class ExperimentWriter:
                 self.landscape.minima[task.subject].compact = report
             case FramedPlane(record):
                 self._enter_frame(record)
+            case EstimatedPlane():
+                self._enter_estimate(task.subject, result)
             case SurfaceTile():
                 self._enter_tile(self.landscape.planes[task.subject], task, result)
             case MeasuredPath(record):
@@ -188,15 +197,44 @@ class ExperimentWriter:
         """A plane that was framed before, when a minimum was missing, keeps what is computed on it."""
         known = self.landscape.planes.get(record.name)
         if known is not None and np.array_equal(known.x, record.x) and np.array_equal(known.y, record.y):
-            record = replace(record, done=known.done, splits=known.splits)
+            record = replace(record, done=known.done, splits=known.splits, estimate=known.estimate)
         self.landscape.planes[record.name] = record
 
     def _enter_tile(self, plane: PlaneRecord, task: Task, values: SurfaceTile) -> None:
+        """Enter exact values; an estimated surface keeps those of splits that the tile does not have."""
         tile = self._tiles[task.subject][task.index]
-        for split, grid in plane.splits.items():
+        for split in values.loss:
+            grid = plane.splits[split]
             grid.loss[tile.rows, tile.columns] = values.loss[split]
             grid.error[tile.rows, tile.columns] = values.error[split]
-        plane.done[tile.rows, tile.columns] = True
+            if grid.is_estimated:
+                grid["loss_error"][tile.rows, tile.columns] = 0.0
+                grid["error_error"][tile.rows, tile.columns] = np.where(np.isnan(values.error[split]), np.nan, 0.0)
+        if all(not np.isnan(grid.loss[tile.rows, tile.columns]).any() for grid in plane.splits.values()):
+            plane.done[tile.rows, tile.columns] = True
+
+    def _enter_estimate(self, name: str, result: EstimatedPlane) -> None:
+        plane = self.landscape.planes[name]
+        splits = dict(plane.splits)
+        for split in result.about["exact"]:
+            if not splits[split].is_estimated:
+                splits[split] = replace(splits[split], loss_error=_nothing(plane), error_error=_nothing(plane))
+        plane = replace(plane, splits=splits | result.grids, estimate=result.about)
+        plane.done[...] = ~np.all([np.isnan(grid.loss) for grid in plane.splits.values()], axis=0)
+        self.landscape.planes[name] = plane
+
+    def _has_tile(self, task: Task) -> bool:
+        plane = self.landscape.planes.get(task.subject)
+        tile = self._tiles[task.subject][task.index]
+        if plane is None:
+            return False
+        if self.spec.all_planes[task.subject].accuracy is None or not plane.estimate:
+            return is_exact(plane, tile.rows, tile.columns, plane.splits)
+        exact = plane.estimate["exact"]
+        return self._is_settled(task.subject) and is_exact(plane, tile.rows, tile.columns, exact)
+
+    def _is_settled(self, plane: str) -> bool:
+        return is_settled(self.landscape.planes.get(plane), self.spec.all_planes[plane].accuracy)
 
     def _order(self) -> None:
         """Tasks finish in any order; the file has everything in the order of the spec."""
@@ -225,7 +263,9 @@ class ExperimentWriter:
         known = self.directory / SPEC
         if known.is_file():
             before = parse_spec(json.loads(known.read_text(encoding="utf-8")), source=str(known))
-            if before != self.spec:
+            if before != self.spec and before == _with_accuracy_of(self.spec, before):
+                _write_json(known, self.spec.to_json())  # another accuracy goes on from what is there
+            elif before != self.spec:
                 fields = (name for name in Spec.model_fields if getattr(before, name) != getattr(self.spec, name))
                 raise BadSpec(
                     f"{self.directory} holds an experiment with another spec (other {', '.join(fields)}): "
@@ -237,6 +277,20 @@ class ExperimentWriter:
         if path.is_file():
             return Landscape.open(path)
         return Landscape(name=self.spec.name, spec=self.spec.to_json(), provenance=_provenance(self.spec))
+
+
+def _nothing(plane: PlaneRecord) -> Any:
+    return np.full(plane.shape, np.nan)
+
+
+def _with_accuracy_of(spec: Spec, other: Spec) -> Spec:
+    """The spec with the accuracy of another one in planes of the same name."""
+    known = other.planes or {}
+    planes = {
+        name: plane.model_copy(update={"accuracy": known[name].accuracy}) if name in known else plane
+        for name, plane in (spec.planes or {}).items()
+    }
+    return spec.model_copy(update={"planes": planes}) if spec.planes is not None else spec
 
 
 def _in_order(found: Mapping[str, T], names: Iterable[str]) -> dict[str, T]:

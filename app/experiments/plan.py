@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from valleyscope.app.experiments.cost import tile_points
 from valleyscope.app.experiments.curvature_spec import curved_minima, measured_epochs, trials
+from valleyscope.app.experiments.estimate_plan import PARTS, ROUNDS, part_index
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.landscape.claim import planes_in_order
 from valleyscope.landscape.geometry.tiles import Tile, tiles
@@ -26,6 +27,8 @@ class Kind(StrEnum):
     FIT = "fit"
     FRAME = "frame"
     SURFACE = "surface"
+    ESTIMATE = "estimate"
+    PICTURE = "picture"
     CURVE = "curve"
     LINE = "line"
     ALIGN = "align"
@@ -43,6 +46,8 @@ STAGES = {
     Kind.FIT: "curves",
     Kind.FRAME: "surfaces",
     Kind.SURFACE: "surfaces",
+    Kind.ESTIMATE: "surfaces",
+    Kind.PICTURE: "surfaces",
     Kind.CURVE: "profiles",
     Kind.LINE: "profiles",
     Kind.ALIGN: "profiles",
@@ -54,6 +59,9 @@ STAGES = {
     Kind.TRIAL: "curvature",
     Kind.VERDICT: "verdict",
 }
+
+
+_NUMBERED = (Kind.SURFACE, Kind.ESTIMATE, Kind.PICTURE, Kind.SNAPSHOT_CURVATURE)
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,7 @@ class Task:
 
     @property
     def id(self) -> str:
-        part = f":{self.index}" if self.kind in (Kind.SURFACE, Kind.SNAPSHOT_CURVATURE) else ""
+        part = f":{self.index}" if self.kind in _NUMBERED else ""
         return f"{self.kind}:{self.subject}{part}"
 
     @property
@@ -154,8 +162,12 @@ def _tasks(spec: Spec) -> Iterator[Task]:
         needs = tuple(_maker(point) for point in plane.through or filter(None, (plane.around, plane.trajectory)))
         needs += _direction_needs(spec, name)
         yield Task(Kind.FRAME, name, needs=needs, after=every_point, priority=30)
+        before: tuple[str, ...] = (f"frame:{name}", *frozen)
+        if plane.accuracy is not None:
+            yield from _rounds(name, before)
+            before = (f"picture:{name}:{ROUNDS - 1}",)
         for index, tile in enumerate(plane_tiles(spec, name)):
-            yield Task(Kind.SURFACE, name, index, needs=(f"frame:{name}", *frozen), priority=40 + min(tile.level, 9))
+            yield Task(Kind.SURFACE, name, index, needs=before, priority=40 + min(tile.level, 9))
     profiles = []
     for start, end in spec.lines:
         needs = (f"train:{start}", f"train:{end}", *frozen)
@@ -196,6 +208,18 @@ def _direction_needs(spec: Spec, plane: str) -> tuple[str, ...]:
     judged = tuple(f"train:{name}" for name in spec.between or () if name != found.around)
     subspace = (f"directions:{found.around}",) if "flattest" in found.directions else ()
     return (f"curvature:{found.around}", *subspace, *judged)
+
+
+def _rounds(plane: str, before: tuple[str, ...]) -> Iterator[Task]:
+    """The rounds of an estimated plane: parts, and a picture of them all."""
+    for number in range(ROUNDS):
+        parts = [
+            Task(Kind.ESTIMATE, plane, part_index(number, part), needs=before, priority=40 + min(number, 9))
+            for part in range(PARTS)
+        ]
+        yield from parts
+        yield Task(Kind.PICTURE, plane, number, needs=tuple(part.id for part in parts), priority=40 + min(number, 9))
+        before = (f"picture:{plane}:{number}",)
 
 
 def _may_have_zero_groups(spec: Spec, minimum: str) -> bool:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Set
 
 from valleyscope.app.experiments.cost import CORE, estimate
+from valleyscope.app.experiments.estimate_plan import PARTS
 from valleyscope.app.experiments.plan import Kind, Task, plane_tiles
 from valleyscope.app.experiments.spec import Spec
 
@@ -59,14 +60,18 @@ def _weights(spec: Spec, tasks: tuple[Task, ...]) -> dict[str, float]:
             case Kind.FIT:
                 parts[task.id] = float(spec.all_curves[task.subject].epochs)
             case Kind.SURFACE:
-                parts[task.id] = float(len(tiles[task.subject][task.index]))
+                estimated = spec.all_planes[task.subject].accuracy is not None
+                parts[task.id] = 0.0 if estimated else float(len(tiles[task.subject][task.index]))
             case Kind.CURVATURE | Kind.DIRECTIONS:
                 parts[task.id] = 5.0
             case Kind.SNAPSHOT_CURVATURE:
                 parts[task.id] = 1.0
+            case Kind.ESTIMATE:
+                # The first rounds do most of the work; later ones are rarely needed.
+                parts[task.id] = 0.5 ** (task.index // PARTS)
             case Kind.CURVE | Kind.LINE | Kind.ALIGN | Kind.SHARPNESS | Kind.COMPACT:
                 parts[task.id] = 1.0
-            case Kind.FRAME | Kind.VERDICT | Kind.TRIAL:
+            case Kind.FRAME | Kind.PICTURE | Kind.VERDICT | Kind.TRIAL:
                 parts[task.id] = 0.0
     sums: dict[str, float] = {}
     for task in tasks:

@@ -146,6 +146,9 @@ class Plane(BaseModel):
     margin: float = Field(0.2, ge=0, le=10, description="space around the named points, as a share of their extent")
     complete: Literal["random"] | None = Field(None, description="what replaces a missing direction; else refused")
     seed: Seed = Field(0, description="seed of random directions")
+    accuracy: float | None = Field(
+        None, gt=0, le=1, description="estimate the surface to this relative error of the loss; by default it is exact"
+    )
     directions: tuple[Direction, Direction] | None = Field(
         None,
         description="of `around`, instead of random ones: sharpest, flattest, or eigenvectors by number from 1, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from valleyscope.app.experiments.curvature_files import curvature_files, is_curvature_input, is_direction_file
+from valleyscope.app.experiments.estimate_plan import PARTS, is_part_file, part_file
 from valleyscope.app.experiments.experiment_writer import ALIGNED, LANDSCAPE, REPORT, SPEC, VERDICT, WORK, compact_files
 from valleyscope.app.experiments.plan import Kind, Task
 from valleyscope.app.experiments.spec import Spec
@@ -28,12 +29,14 @@ def is_input(spec: Spec, task: Task, name: str) -> bool:
         case Kind.FIT:
             curve = spec.all_curves[task.subject]
             return name in (f"{curve.start}.safetensors", f"{curve.end}.safetensors")
-        case Kind.FRAME | Kind.SURFACE if spec.all_planes[task.subject].directions is not None:
+        case Kind.SURFACE | Kind.ESTIMATE | Kind.PICTURE if is_part_file(WORK, task.subject, name):
+            return spec.all_planes[task.subject].accuracy is not None
+        case Kind.FRAME | Kind.SURFACE | Kind.ESTIMATE | Kind.PICTURE if _has_directions(spec, task.subject):
             return is_direction_file(spec, task.subject, name) or _is_point(spec, name) or _is_snapshot(spec, name)
         case Kind.FRAME:
             # A plane shows the training of every minimum that kept snapshots.
             return _is_point(spec, name) or _is_snapshot(spec, name)
-        case Kind.SURFACE:
+        case Kind.SURFACE | Kind.ESTIMATE | Kind.PICTURE:
             trajectory = spec.all_planes[task.subject].trajectory
             is_snapshot = trajectory is not None and name.startswith(f"{WORK}/{trajectory}/snapshot-")
             return is_snapshot or _is_point(spec, name)
@@ -67,8 +70,14 @@ def is_output(task: Task, name: str) -> bool:
             return False
         case Kind.COMPACT:
             return name in (*compact_files(subject), f"{WORK}/compact-{subject}.json")
-        case Kind.FRAME | Kind.SURFACE | Kind.VERDICT:
+        case Kind.ESTIMATE:
+            return name == part_file(WORK, subject, *divmod(task.index, PARTS))
+        case Kind.FRAME | Kind.SURFACE | Kind.PICTURE | Kind.VERDICT:
             return False
+
+
+def _has_directions(spec: Spec, plane: str) -> bool:
+    return spec.all_planes[plane].directions is not None
 
 
 def _is_snapshot(spec: Spec, name: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from valleyscope.landscape.storage.curvature_record import CurvatureRecord, DirectionsRecord, TrialRecord
-from valleyscope.landscape.storage.records import Floats, MinimumRecord, PathRecord, PlaneRecord
+from valleyscope.landscape.storage.records import Floats, Grid, MinimumRecord, PathRecord, PlaneRecord
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,19 @@ class SurfaceTile:
 
     loss: dict[str, Floats]
     error: dict[str, Floats]
+
+
+@dataclass(frozen=True)
+class EstimatedPart:
+    pairs: int  # of a sample and a point that were computed
+
+
+@dataclass(frozen=True)
+class EstimatedPlane:
+    """The grids of an estimated plane after a round, by split, NaN where nothing is known; none if nothing changed."""
+
+    grids: dict[str, Grid]
+    about: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -87,6 +100,8 @@ Result = (
     | FittedCurve
     | FramedPlane
     | SurfaceTile
+    | EstimatedPart
+    | EstimatedPlane
     | MeasuredPath
     | AlignedPath
     | MeasuredSharpness

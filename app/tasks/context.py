@@ -50,6 +50,8 @@ class TaskContext:
         self.axes: dict[str, tuple[str, str]] = {}
         """What the axes of planes along measured directions are called."""
         self._evaluator: Evaluator | None = None
+        self.estimates: dict[str, object] = {}
+        """The estimates of planes as ``estimate_tasks`` keeps them."""
 
     @property
     def data(self) -> Dataset:

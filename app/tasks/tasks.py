@@ -31,6 +31,7 @@ from valleyscope.app.tasks.align_task import aligned_line
 from valleyscope.app.tasks.compact_task import make_compact
 from valleyscope.app.tasks.context import TaskContext
 from valleyscope.app.tasks.curvature_tasks import measure_curvature
+from valleyscope.app.tasks.estimate_tasks import compute_part, exact_splits, make_picture
 from valleyscope.app.tasks.fit_watch import FitWatch, read_fit
 from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.tasks.torch_device import MemoryFull, device_name, is_memory_full, set_precision, torch_device
@@ -96,6 +97,10 @@ def _run(context: TaskContext, task: Task, report: Report, cancelled: CancelChec
             return _frame(context, task.subject)
         case Kind.SURFACE:
             return _surface(context, task.subject, task.index, report, cancelled)
+        case Kind.ESTIMATE:
+            return compute_part(context, task.subject, task.index, cancelled)
+        case Kind.PICTURE:
+            return make_picture(context, task.subject, task.index)
         case Kind.CURVE:
             spec = context.spec.all_curves[task.subject]
             path = context.curve(task.subject)
@@ -260,7 +265,12 @@ def _surface(context: TaskContext, name: str, index: int, report: Report, cancel
     plane = context.plane(name)
     x, y = plane.axes(spec.resolution, margin=spec.margin)
     tile = plane_tiles(context.spec, name)[index]
-    values = context.evaluate(lambda evaluator: evaluate_tile(evaluator, plane.basis, x, y, tile, cancelled=cancelled))
+    splits = list(context.spec.splits) if spec.accuracy is None else exact_splits(context, name)
+    if not splits:
+        return SurfaceTile(loss={}, error={})
+    values = context.evaluate(
+        lambda evaluator: evaluate_tile(evaluator, plane.basis, x, y, tile, splits=splits, cancelled=cancelled)
+    )
     report(1.0, {})
     return SurfaceTile(
         loss={split: value.loss for split, value in values.items()},

@@ -11,7 +11,9 @@ A plan that would compute more than `_WORTH` of all pairs ends in computing all 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -79,6 +81,7 @@ class SplitRounds:
         self._pilot_columns: dict[int, Column] = {}
         self._ranking: Ranking | None = None
         self._counts: tuple[int, ...] = ()
+        self._expected = 0.0
         self._last: Estimate | None = None
         self.round = 0
         self.exact = self.size < FEWEST_SAMPLES or self.points <= 2 * len(self._picture)
@@ -110,7 +113,7 @@ class SplitRounds:
         if self.round == 2:
             return self._judged(self._choose_coarse())
         if self.round == 3:
-            self._rank()
+            self._begin_draws()
             return self._judged(self._missing())
         if self.good_enough():
             return []
@@ -118,6 +121,25 @@ class SplitRounds:
             self.exact = True
             return []
         return self._judged(self._refine())
+
+    def state(self) -> dict[str, Any]:
+        """What was decided for the present round, as plain values, for ``resume``."""
+        promoted = np.flatnonzero(self.direct & (self.levels.level > 0))
+        return {
+            "round": self.round,
+            "exact": self.exact,
+            "counts": list(self._counts),
+            "promoted": promoted.tolist(),
+            "expected": self._expected,
+        }
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Continue with a round that was decided elsewhere, or for another accuracy, instead of calling ``next``."""
+        self.round, self.exact = state["round"], state["exact"]
+        self._counts, self._expected = tuple(state["counts"]), state["expected"]
+        self.direct[state["promoted"]] = True
+        if self.round >= 3 and self._ranking is None:
+            self._ranking = self._rank()[0]
 
     def _judged(self, requests: list[Request]) -> list[Request]:
         """The requests, unless computing all would hardly be more work."""
@@ -198,10 +220,13 @@ class SplitRounds:
 
     # ---- samples
 
-    def _rank(self) -> None:
+    def _rank(self) -> tuple[Ranking, float]:
         """The sizes of the draw: how badly each sample is predicted at a coarse point from the other coarse points."""
         sizes, gain = leave_one_point_out(self.known, self.link)
-        self._ranking = Ranking(sizes, self.seed + 1)
+        return Ranking(sizes, self.seed + 1), gain
+
+    def _begin_draws(self) -> None:
+        self._ranking, gain = self._rank()
         count = min(self.size, max(_LEAST_DRAW, gain * self._expected / self.accuracy**2))
         shares = _LEVEL_SHARES[: self.levels.last + 1]
         self._counts = tuple(int(max(_LEAST_DRAW * (0.5 if share < 1 else 1.0), count * share)) for share in shares)
@@ -329,9 +354,9 @@ class Allocation:
 def allocate(variances: Floats, levels: Indices, counts: Indices, accuracy: float) -> Allocation:
     """The draws with the least work whose mean relative variance is that of the accuracy.
 
-    ``variances`` has the terms of the variance at the points, as they are with ``counts``. Points of level -1 are known.
-    The work of a sum of variances v_j / n_j at w_j points is least where n_j goes with the root of v_j / w_j. Points
-    whose interpolation is worst are promoted, as many as lower the work.
+    ``variances`` has the terms of the variance at the points, as they are with ``counts``; points of level -1 are
+    known. The work of a sum of variances v_j / n_j at w_j points is least where n_j goes with the root of v_j / w_j.
+    Points whose interpolation is worst are promoted, as many as lower the work.
     """
     number = len(counts)
     target = (_SAFETY * accuracy) ** 2

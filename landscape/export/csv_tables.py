@@ -23,6 +23,8 @@ from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Grid, PathValues
 
 Row = Sequence[Any]
+_ERRORS = ("loss_error", "error_error")
+"""Standard errors of estimated surfaces."""
 CURVATURE_TABLES = {"curvature.csv": curvature_rows, "factors.csv": factor_rows, "theorem.csv": theorem_rows}
 
 
@@ -168,17 +170,25 @@ def _published(landscape: Landscape) -> Iterator[Row]:
 
 
 def _columns(records: Iterable[Mapping[str, Grid] | Mapping[str, PathValues]]) -> list[str]:
+    records = list(records)
     splits = dict.fromkeys(split for record in records for split in record)
-    return [f"{split}_{quantity}" for split in splits for quantity in ("loss", "error")]
+    estimated = any(getattr(values, "is_estimated", False) for record in records for values in record.values())
+    quantities = ("loss", "error", *(_ERRORS if estimated else ()))
+    return [f"{split}_{quantity}" for split in splits for quantity in quantities]
 
 
 def _series(
     splits: Mapping[str, Grid] | Mapping[str, PathValues], columns: Iterable[str], length: int
 ) -> list[Sequence[float | None]]:
     """The values of each column in order; a split that was not evaluated is empty."""
-    pairs = [column.rpartition("_") for column in columns]
+    pairs = [_split_and_quantity(column) for column in columns]
     empty = [None] * length
-    return [splits[split][value].ravel().tolist() if split in splits else empty for split, _, value in pairs]
+    return [splits[split][value].ravel().tolist() if split in splits else empty for split, value in pairs]
+
+
+def _split_and_quantity(column: str) -> tuple[str, str]:
+    quantity = next(each for each in (*_ERRORS, "loss", "error") if column.endswith(f"_{each}"))
+    return column.removesuffix(f"_{quantity}"), quantity
 
 
 def _encoded(rows: Iterable[Row]) -> bytes:

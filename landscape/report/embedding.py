@@ -72,6 +72,9 @@ def figure_data(landscape: Landscape, colours: Mapping[str, str]) -> str:
 
 def plane_data(plane: PlaneRecord) -> dict[str, Any]:
     grids = {f"{split} {value}": typed_array(plane.splits[split][value]) for split, value in quantities_of(plane)}
+    for split, value in quantities_of(plane):
+        if plane.splits[split].is_estimated:
+            grids[f"{split} {value}_error"] = typed_array(plane.splits[split][f"{value}_error"])
     return {**plane_json(plane), "grids": grids}
 
 
@@ -79,6 +82,11 @@ def _thinned(plane: PlaneRecord) -> PlaneRecord:
     """The plane with about 201 points a side at most: as many as a page can show."""
     rows, columns = spread(len(plane.y), _FINEST), spread(len(plane.x), _FINEST)
     cells = np.ix_(rows, columns)
-    grids = {split: Grid(grid.loss[cells], grid.error[cells]) for split, grid in plane.splits.items()}
+    grids = {split: _part_of(grid, cells) for split, grid in plane.splits.items()}
     rest = {"x": plane.x[columns], "y": plane.y[rows], "done": plane.done[cells], "splits": grids}
     return PlaneRecord(**{**vars(plane), **rest})
+
+
+def _part_of(grid: Grid, cells: Any) -> Grid:
+    errors = (grid["loss_error"][cells], grid["error_error"][cells]) if grid.is_estimated else ()
+    return Grid(grid.loss[cells], grid.error[cells], *errors)

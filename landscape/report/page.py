@@ -18,6 +18,7 @@ from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.figures import QUANTITIES, profile_paths
 from valleyscope.landscape.figures.axes import is_far
 from valleyscope.landscape.figures.contour import quantities_of
+from valleyscope.landscape.figures.estimates import estimate_sentence
 from valleyscope.landscape.figures.labels import belongs, shown_points
 from valleyscope.landscape.figures.sampling import is_bend
 from valleyscope.landscape.figures.scale import significant
@@ -206,6 +207,8 @@ def _caption(plane: PlaneRecord, claim: Claim | None) -> str:
     outside = [name for name in plane.points if name not in points and belongs(name, plane) and not is_far(plane, name)]
     if outside:
         sentences.append(f"Outside the frame: {_listed(outside)}.")
+    if (estimate := estimate_sentence(plane)) is not None:
+        sentences.append(estimate)
     if not plane.complete:
         sentences.append(f"Hatched: not computed yet ({plane.done.mean():.0%} of the grid is).")
     if plane.note:

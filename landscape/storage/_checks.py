@@ -137,11 +137,18 @@ def _check_grid(member: str, plane: PlaneRecord, grid: Grid) -> None:
     for quantity in ("loss", "error"):
         values = _floats(f"{member}/{quantity}", grid[quantity], 2, plane.shape)
         missing = np.isnan(values)
-        if recorded(values) and (missing == plane.done).any():
-            row, column = np.argwhere(missing == plane.done)[0]
+        # Of an estimated plane one split may have values before the other.
+        wrong = ~missing & ~plane.done if plane.estimate else missing == plane.done
+        if recorded(values) and wrong.any():
+            row, column = np.argwhere(wrong)[0]
             state = "is NaN and marked as done" if missing[row, column] else "has a value and is not marked as done"
             raise ValueError(f"{member}/{quantity}: the point in row {row}, column {column} {state}")
         _check_range(f"{member}/{quantity}", values, quantity, plane.loss_unit)
+    if grid.is_estimated:
+        for quantity in ("loss_error", "error_error"):
+            errors = _floats(f"{member}/{quantity}", grid[quantity], 2, plane.shape)
+            if (errors[~np.isnan(errors)] < 0).any():
+                raise ValueError(f"{member}/{quantity}: has a negative value; a standard error is zero or more")
     if plane.done.any() and not (recorded(grid.loss) or recorded(grid.error)):
         raise ValueError(f"{member}: is NaN everywhere, but points are marked as done")
 

@@ -23,6 +23,8 @@ from valleyscope.landscape.storage.records import (
 )
 
 _QUANTITIES = ("loss", "error")
+_STANDARD_ERRORS = ("loss_error", "error_error")
+"""Of estimated surfaces."""
 _NATS = "nats"
 _LARGEST_ATTRIBUTE = 60_000
 """HDF5 keeps attributes of up to 64 KiB; the verdict on 20 minima has more."""
@@ -59,6 +61,9 @@ def write_plane(parent: h5py.Group, plane: PlaneRecord) -> None:
     group = parent.create_group(plane.name)
     group.attrs.update({"kind": plane.kind, "note": plane.note, "unit": plane.unit})
     _write_loss_unit(group, plane)
+    if plane.estimate:
+        write_json(group, "estimate", plane.estimate)
+        group.attrs["evaluated"] = plane.evaluated
     if plane.axes:
         group.attrs.create("axes", list(plane.axes), shape=(len(plane.axes),), dtype=h5py.string_dtype())
     group.attrs.create("defining", list(plane.defining), shape=(len(plane.defining),), dtype=h5py.string_dtype())
@@ -93,7 +98,7 @@ def read_plane(parent: h5py.Group, name: str) -> PlaneRecord:
         x=_hdf5.floats(group, "x"),
         y=_hdf5.floats(group, "y"),
         done=done.astype(bool),
-        splits={split: Grid(*_read_values(group, split)) for split in _hdf5.texts_attribute(group, "splits")},
+        splits={split: _read_grid(group, split) for split in _hdf5.texts_attribute(group, "splits")},
         points={point: (float(place[0]), float(place[1])) for point, place in places.items()},
         paths={path: _hdf5.floats(paths, path) for path in _hdf5.names(paths)},
         defining=tuple(_hdf5.texts_attribute(group, "defining")),
@@ -106,6 +111,7 @@ def read_plane(parent: h5py.Group, name: str) -> PlaneRecord:
         unit=_hdf5.text_attribute(group, "unit") if _hdf5.has_attribute(group, "unit") else DISTANCE,
         loss_unit=_read_loss_unit(group),
         axes=tuple(_hdf5.texts_attribute(group, "axes")) if _hdf5.has_attribute(group, "axes") else (),
+        estimate=read_json(group, "estimate") if has_json(group, "estimate") else {},
     )
 
 
@@ -199,6 +205,15 @@ def _write_values(parent: h5py.Group, split: str, values: Grid | PathValues) -> 
     group = parent.create_group(split)
     for quantity in _QUANTITIES:
         group[quantity] = values[quantity]
+    if isinstance(values, Grid) and values.is_estimated:
+        for quantity in _STANDARD_ERRORS:
+            group[quantity] = values[quantity]
+
+
+def _read_grid(parent: h5py.Group, split: str) -> Grid:
+    group = _hdf5.subgroup(parent, split)
+    found = {name: _hdf5.floats(group, name) for name in _STANDARD_ERRORS if _hdf5.has(group, name)}
+    return Grid(*_read_values(parent, split), **found)
 
 
 def _read_values(parent: h5py.Group, split: str) -> tuple[Any, Any]:

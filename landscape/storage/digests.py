@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from valleyscope.landscape.storage.curvature_record import curvature_content
-from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, PlaneRecord
+from valleyscope.landscape.storage.records import Grid, MinimumRecord, PathRecord, PlaneRecord
 
 if TYPE_CHECKING:
     from valleyscope.landscape.storage.landscape_file import Landscape
@@ -72,10 +72,16 @@ def _minimum(minimum: MinimumRecord) -> list[Any]:
 def _plane(plane: PlaneRecord) -> list[Any]:
     about = [plane.name, plane.kind, plane.note, plane.unit, plane.defining, *_own_unit(plane)]
     about += [plane.axes] if plane.axes else []
-    grids = {split: [grid.loss, grid.error] for split, grid in plane.splits.items()}
+    grids = {split: _grid(grid) for split, grid in plane.splits.items()}
     # Distances are attributes of the points, so their order is not stored.
     places = [plane.points, plane.paths, dict(sorted(plane.distances.items()))]
-    return [*about, plane.x, plane.y, plane.done.astype(np.uint8), grids, *places]
+    later = [_json(plane.estimate)] if plane.estimate else []
+    return [*about, plane.x, plane.y, plane.done.astype(np.uint8), grids, *places, *later]
+
+
+def _grid(grid: Grid) -> list[Any]:
+    errors = [grid["loss_error"], grid["error_error"]] if grid.is_estimated else []
+    return [grid.loss, grid.error, *errors]
 
 
 def _path(path: PathRecord) -> list[Any]:

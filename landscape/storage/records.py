@@ -104,6 +104,8 @@ class PlaneRecord:
     unit: str = DISTANCE
     loss_unit: str = "nats"
     axes: tuple[str, ...] = ()
+    estimate: dict[str, Any] = field(default_factory=dict)
+    """Of an estimated surface: accuracy, evaluated (the share of all pairs computed), settled, exact splits, note."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -112,6 +114,11 @@ class PlaneRecord:
     @property
     def complete(self) -> bool:
         return bool(self.done.all())
+
+    @property
+    def evaluated(self) -> float:
+        """The share of all pairs of a sample and a point that was computed; 1 where the surface is exact."""
+        return float(self.estimate.get("evaluated", 1.0))
 
     def is_projected(self, point: str) -> bool:
         """Whether a named point is off the plane by more than a hundredth of the plane's width."""

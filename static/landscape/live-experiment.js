@@ -251,7 +251,9 @@ export class LiveExperiment extends EventTarget {
       const first = await this.#get(ask(splits[0], 'loss'));
       const plane = this.planes.get(name) ?? new Plane(first);
       mergeRecorded(plane, splits[0], 'loss', decoded(first.z), decoded(first.done));
-      const others = splits.flatMap((split) => ['loss', 'error'].map((value) => [split, value])).slice(1);
+      plane.estimate = first.estimate ?? {};
+      const errors = 'accuracy' in plane.estimate ? ['loss_error', 'error_error'] : [];
+      const others = splits.flatMap((split) => ['loss', 'error', ...errors].map((value) => [split, value])).slice(1);
       const answers = await Promise.all(others.map(([split, value]) => this.#binary(ask(split, value))));
       answers.forEach(({ z, done }, index) => mergeRecorded(plane, ...others[index], z, done));
       plane.markDone(
@@ -282,6 +284,7 @@ export class LiveExperiment extends EventTarget {
     const plane = this.planes.get(tile.plane);
     if (plane) {
       plane.addTile(tile);
+      if (tile.estimate) plane.estimate = tile.estimate;
       this.#changed(`plane ${tile.plane}`);
       return;
     }

@@ -17,6 +17,7 @@ export class Plane {
     this.points = answer.points;
     this.distances = answer.distances;
     this.defining = answer.defining;
+    this.estimate = answer.estimate ?? {};
     this.paths = Object.fromEntries(
       Object.entries(answer.paths).map(([name, pairs]) => [name, columnsOf(decoded(pairs))]),
     );
@@ -44,7 +45,12 @@ export class Plane {
 
   /** The quantities that were recorded, as [split, quantity]. */
   get quantities() {
-    return [...this.grids.keys()].map((key) => key.split(' '));
+    return [...this.grids.keys()].map((key) => key.split(' ')).filter(([, quantity]) => !quantity.endsWith('_error'));
+  }
+
+  /** Whether values have standard errors. */
+  get isEstimated() {
+    return [...this.grids.keys()].some((key) => key.endsWith('_error'));
   }
 
   has(split, quantity) {

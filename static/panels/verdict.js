@@ -153,7 +153,7 @@ function cell(label, value, below) {
 function withoutVerdict(experiment) {
   const { state, minima } = experiment;
   if (state === 'failed') return 'No verdict: the experiment failed.';
-  if (state === 'done') return minima.length < 2 ? 'No verdict: a comparison needs two minima.' : 'No verdict.';
+  if (state === 'done') return minima.length < 2 ? 'A verdict compares two minima; this landscape is about one.' : 'No verdict.';
   if (state === 'running') return 'No verdict yet.';
   return `No verdict${state === 'queued' ? ' yet' : ''}. ${capital(stateText(experiment))}.`;
 }

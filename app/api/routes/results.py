@@ -43,6 +43,10 @@ PlaneName = Annotated[
 ]
 Split = Annotated[Literal["train", "test"], Query(description="data of the evaluation")]
 Value = Annotated[Literal["loss", "error"], Query(description="loss in nats, or error as a share")]
+SurfaceValue = Annotated[
+    Literal["loss", "error", "loss_error", "error_error"],
+    Query(description="loss in nats, error as a share, or the standard error of either"),
+]
 
 
 @router.get("/experiments/{id}/minima", response_model=Minima, responses={**NOT_MODIFIED, **problems(404)})
@@ -76,9 +80,9 @@ def surface(
     app_state: State,
     plane: PlaneName = None,
     split: Split = "train",
-    value: Value = "loss",
+    value: SurfaceValue = "loss",
 ) -> Response:
-    """Read the computed values on a plane; a row has one value of y.
+    """Read the computed values on a plane; a row has one value of y. Standard errors of exact values are 0.
 
     Send `Accept: application/octet-stream` to get raw bytes.
     """
