@@ -374,9 +374,7 @@ class Spec(BaseModel):
     def _aligned_plane_errors(self, name: str, plane: Plane) -> Iterator[InvalidField]:
         path: FieldPath = ("planes", name, "aligned")
         if self.align == "none":
-            yield InvalidField(
-                path, True, "an aligned plane needs `align: weights` or `activations` in the spec"
-            )
+            yield InvalidField(path, True, "an aligned plane needs `align: weights` or `activations` in the spec")
         if not set(plane.through or ("",)) <= set(self.minima):
             yield InvalidField(path, True, "an aligned plane goes through three minima, not through bends")
 
