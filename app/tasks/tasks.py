@@ -262,7 +262,7 @@ def _frame(context: TaskContext, name: str) -> FramedPlane:
     record = plane_record(
         name,
         context.plane(name),
-        context.points(),
+        context.points_on(name),
         {key: context.curve(key) for key in context.spec.curves_on(name) if context.curve_file(key).is_file()},
         splits=context.spec.splits,
         resolution=spec.resolution,
