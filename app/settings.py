@@ -83,8 +83,15 @@ class Settings(BaseSettings):
     api_key: SecretStr | None = Field(None, description="key that clients send as X-API-Key")
     hosts: Names = Field((), description="names by which clients may call this server, besides its own address")
     embed: Names = Field((), description="origins whose pages may show shared views in an iframe, as https://lab.org")
-    allowed_models: Names = Field((), description="package.module:factory models that clients may use")
-    allowed_datasets: Names = Field((), description="npz:PATH and package.module:factory data that clients may use")
+    allowed_models: Names = Field(
+        (),
+        description="models of other code that clients may use: torchvision:NAME, timm:NAME, hf:NAME, module:factory",
+    )
+    allowed_datasets: Names = Field(
+        (), description="data that clients may use: npz:PATH, folder:PATH@SIZE, hf:NAME@SIZE, module:factory"
+    )
+    allowed_optimizers: Names = Field((), description="package.module:factory optimizers that clients may use")
+    allow_downloads: bool = Field(False, description="let hf: and pretrained networks download what is not here yet")
 
     webhook: SecretStr | None = Field(None, description="http(s) URL that gets a POST when an experiment ends")
     webhook_secret: SecretStr | None = Field(None, description="secret that signs these POSTs")

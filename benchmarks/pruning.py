@@ -56,6 +56,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help=f"fail if AltSDP takes more than {LIMIT} times SGD's time")
     parser.add_argument("--samples", type=int, default=1920, help="images in an epoch (MNIST has 60000)")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="+", metavar="METHOD", help="some methods instead of all")
     options = parser.parse_args()
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(0)
@@ -64,6 +65,8 @@ def main() -> int:
     data = Dataset("random", x, y, x[:200], y[:200], 10, "random", (0.0,))
     cases: dict[str, dict[str, Any]] = {"altsdp to the end": {"method": "altsdp", "target": 0.8}}
     cases |= {name: {"method": name, "sparsity": 0.6} for name in METHODS}
+    if options.only:
+        cases = {name: fields for name, fields in cases.items() if fields["method"] in options.only}
     print(f"torch {torch.__version__}, one thread, {options.samples} images, {EPOCHS} epochs, batch {BATCH}")
     above = 0
     for network in ("lenet", "normed"):

@@ -1,7 +1,8 @@
-"""Puts Theorem 2 of structured directional pruning to the test on digits; prints the tables of docs/theory.md.
+"""Puts Theorem 2 of structured directional pruning to the test; prints the tables of docs/theory.md.
 
-    python docs/theory.py --out DIR             # trains 21 networks into DIR, then measures
-    python docs/theory.py --out DIR --seeds 0   # one seed
+    python docs/theory.py --out DIR                            # digits: trains 21 networks into DIR, then measures
+    python docs/theory.py --out DIR --seeds 0                  # one seed
+    python docs/theory.py --out DIR --case lenet --data DATA   # LeNet on 10,000 images of MNIST, one seed
 
 Networks that are already in DIR are not trained again.
 """
@@ -9,7 +10,9 @@ Networks that are already in DIR are not trained again.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,21 +40,78 @@ from valleyscope.landscape.curvature.flat_subspace import FlatSubspace
 from valleyscope.landscape.curvature.theorem_trial import TheoremTrial
 from valleyscope.landscape.curvature.weight_groups import weight_groups
 
-EPOCHS, BATCH, RATE, MU = 150, 32, 0.05, 0.51
+RATE, MU = 0.05, 0.51
 STRENGTHS = (0.25, 0.4)
-MODES = ("dual", "prox", "cumulative")
-CUTS = (3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network, its data and its training; curvature is that of the first ``samples`` images (None: all)."""
+
+    data: Callable[[Path | None], Dataset]
+    model: Mapping[str, Any]
+    epochs: int
+    batch: int
+    modes: tuple[str, ...]
+    seeds: tuple[int, ...]
+    cuts: tuple[float, ...]
+    cut: float = 1e-3
+    samples: int | None = None
+    memory: int | None = None
+
+
+def digits(_root: Path | None) -> Dataset:
+    return load_dataset("digits")
+
+
+def part_of_mnist(root: Path | None) -> Dataset:
+    """The first 10,000 training images of MNIST and the first 2,000 test images."""
+    data = load_dataset("mnist", root=root)
+    train, test = slice(0, 10_000), slice(0, 2_000)
+    return replace(
+        data,
+        x_train=data.x_train[train],
+        y_train=data.y_train[train],
+        x_test=data.x_test[test],
+        y_test=data.y_test[test],
+    )
+
+
+CASES = {
+    "digits": Case(
+        digits,
+        {"name": "cnn", "channels": [8, 16], "hidden": 32},
+        epochs=150,
+        batch=32,
+        modes=("dual", "prox", "cumulative"),
+        seeds=(0, 1, 2),
+        cuts=(3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4),
+    ),
+    "lenet": Case(
+        part_of_mnist,
+        {"name": "lenet"},
+        epochs=20,
+        batch=64,
+        modes=("dual",),
+        seeds=(0,),
+        cuts=(3e-1, 1e-1, 3e-2, 1e-2, 3e-3),
+        cut=3e-3,
+        samples=300,
+        memory=3 * 10**9,
+    ),
+}
+case = CASES["digits"]
 
 
 def threshold(c: float, samples: int) -> float:
     """The last threshold of `dual`, c sqrt(lr) (n lr)^mu; the other modes get it as the target of their sum."""
-    steps = EPOCHS * -(-samples // BATCH)
+    steps = case.epochs * -(-samples // case.batch)
     return c * RATE**0.5 * (steps * RATE) ** MU
 
 
 def network(data: Dataset, seed: int) -> nn.Module:
     shape = tuple(data.x_train.shape[1:])
-    return build_model({"name": "cnn", "channels": [8, 16], "hidden": 32}, input_shape=shape, classes=10, seed=seed)
+    return build_model(dict(case.model), input_shape=shape, classes=10, seed=seed)
 
 
 def trained(data: Dataset, seed: int, name: str, fields: Mapping[str, Any], out: Path) -> Path:
@@ -60,7 +120,8 @@ def trained(data: Dataset, seed: int, name: str, fields: Mapping[str, Any], out:
     if not path.exists():
         model = network(data, seed)
         schedule = {"kind": "constant"}
-        train(model, data, seed=seed, epochs=EPOCHS, batch_size=BATCH, lr=RATE, mu=MU, schedule=schedule, **fields)
+        run = {"epochs": case.epochs, "batch_size": case.batch, "lr": RATE, "mu": MU, "schedule": schedule}
+        train(model, data, seed=seed, **run, **fields)
         save_checkpoint(path, model)
     return path
 
@@ -68,12 +129,17 @@ def trained(data: Dataset, seed: int, name: str, fields: Mapping[str, Any], out:
 def minima(data: Dataset, seed: int, out: Path) -> dict[str, Path]:
     """SGD, and AltSDP in all modes and strengths, from one initialisation and on the same batches."""
     found = {"sgd": trained(data, seed, "sgd", {"optimizer": "sgd"}, out)}
-    for mode in MODES:
+    for mode in case.modes:
         for c in STRENGTHS:
             size = {"c": c} if mode == "dual" else {"target": threshold(c, len(data.x_train))}
             fields = {"optimizer": "altsdp", "mode": mode, **size}
             found[f"{mode}-{c}"] = trained(data, seed, f"{mode}-{c}", fields, out)
     return found
+
+
+def pair_of(data: Dataset) -> tuple[Tensor, Tensor]:
+    """The images and labels whose loss is differentiated."""
+    return data.x_train[: case.samples], data.y_train[: case.samples]
 
 
 def figures(trial: TheoremTrial) -> str:
@@ -86,8 +152,8 @@ def figures(trial: TheoremTrial) -> str:
 
 def trials(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSubspace) -> None:
     model = network(data, seed)
-    pair = (data.x_train, data.y_train)
-    for mode in MODES:
+    pair = pair_of(data)
+    for mode in case.modes:
         for c in STRENGTHS:
             strength = threshold(c, len(data.x_train))
             trial = theorem_trial(
@@ -97,7 +163,7 @@ def trials(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSu
                 pair,
                 partition(model),
                 strength,
-                subspace=subspace.at(1e-3),
+                subspace=subspace.at(case.cut),
                 distances=[],
             )
             print(f"| {seed} | {mode} | {strength:.2f} | {figures(trial)} |", flush=True)
@@ -105,12 +171,14 @@ def trials(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSu
 
 def by_cut(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSubspace) -> None:
     model = network(data, seed)
-    pair = (data.x_train, data.y_train)
-    positive = subspace.at(1e-3)
+    pair = pair_of(data)
+    positive = subspace.at(case.cut)
     chosen = positive.eigenvalues > 0
     kept = torch.from_numpy(np.flatnonzero(chosen))
-    only = FlatSubspace(positive.steep[kept], positive.eigenvalues[chosen], 1e-3, positive.largest, positive.products)
-    spaces = [(f"{cut:g}", subspace.at(cut)) for cut in CUTS] + [("1e-3, positive ones only", only)]
+    only = FlatSubspace(
+        positive.steep[kept], positive.eigenvalues[chosen], case.cut, positive.largest, positive.products
+    )
+    spaces = [(f"{cut:g}", subspace.at(cut)) for cut in case.cuts] + [(f"{case.cut:g}, positive ones only", only)]
     for label, space in spaces:
         cells = []
         for c in STRENGTHS:
@@ -134,7 +202,7 @@ def by_cut(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSu
 def flatness(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSubspace) -> None:
     model = network(data, seed)
     distances = [0.25, 0.5, 1.0, 2.0, 3.0, 5.0]
-    pair = (data.x_train, data.y_train)
+    pair = pair_of(data)
     trial = theorem_trial(
         model,
         paths["sgd"],
@@ -142,7 +210,7 @@ def flatness(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: Flat
         pair,
         partition(model),
         threshold(0.4, len(data.x_train)),
-        subspace=subspace.at(1e-3),
+        subspace=subspace.at(case.cut),
         distances=distances,
     )
     assert trial.loss is not None
@@ -164,7 +232,7 @@ def methods(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatS
     groups = partition(model)
     numbered = weight_groups(model, groups)
     start = point_of(model, paths["sgd"])
-    factors = subspace.at(1e-3).factors(start, numbered)
+    factors = subspace.at(case.cut).factors(start, numbered)
     splits = data.splits
     for c in STRENGTHS:
         found = point_of(model, paths[f"dual-{c}"])
@@ -186,6 +254,11 @@ def methods(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatS
             )
 
 
+def progress(done: int, _most: int) -> None:
+    if done % 50 == 0:
+        print(f"{done} products", file=sys.stderr, flush=True)
+
+
 def point_of(model: nn.Module, path: Path) -> Tensor:
     from safetensors.torch import load_file
 
@@ -195,15 +268,21 @@ def point_of(model: nn.Module, path: Path) -> Tensor:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder for the trained networks")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="seeds (default: 0 1 2)")
+    parser.add_argument("--case", choices=CASES, default="digits", help="network and data (default: digits)")
+    parser.add_argument("--data", type=Path, help="folder of data sets (default: VALLEY_DATA)")
+    parser.add_argument("--seeds", type=int, nargs="+", help="seeds (default: 0 1 2; of lenet 0)")
     options = parser.parse_args()
+    global case
+    case = CASES[options.case]
     torch.set_num_threads(1)
     options.out.mkdir(parents=True, exist_ok=True)
-    data = load_dataset("digits")
-    for number, seed in enumerate(options.seeds):
+    data = case.data(options.data)
+    for number, seed in enumerate(options.seeds or case.seeds):
         paths = minima(data, seed, options.out)
-        cut = CUTS[-1] if number == 0 else 1e-3
-        space = flat_subspace(network(data, seed), paths["sgd"], (data.x_train, data.y_train), cut)
+        cut = case.cuts[-1] if number == 0 else case.cut
+        model, state = network(data, seed), options.out / f"{seed}-subspace.pt"
+        limits = {"memory_limit": case.memory, "state_path": state}
+        space = flat_subspace(model, paths["sgd"], pair_of(data), cut, progress=progress, **limits)
         print(f"seed {seed}: largest eigenvalue {space.largest:.3f}, {space.products} products", flush=True)
         trials(data, seed, paths, space)
         if number == 0:

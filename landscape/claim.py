@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from valleyscope.landscape.analysis.verdict_kind import VerdictKind
 from valleyscope.landscape.plot_style import STYLE
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import PathRecord, PlaneRecord
@@ -29,6 +30,8 @@ class Level:
     peak: float
     judged: bool = True
     """False where the verdict does not judge this quantity: then it has no tolerance contour."""
+    floor: float | None = None
+    """Of a slope: the lowest value of the judged line plus the tolerance, where what is level with it ends."""
 
     @property
     def value(self) -> float:
@@ -58,24 +61,21 @@ def claim_of(landscape: Landscape) -> Claim | None:
         return None
     start, end = verdict["between"]
     control = (verdict.get("control") or {}).get("name")
-    tolerances = {
-        "loss": verdict.get("tolerance"),
-        "error": (verdict.get("test_error_verdict") or {}).get("tolerance"),
-    }
+    verdicts = {"loss": verdict, "error": verdict.get("test_error_verdict") or {}}
     paths = [*landscape.lines.values(), *landscape.curves.values()]
-    judged = [path for path in paths if {path.start, path.end} == {start, end}]
+    judged = [path for path in paths if {path.start, path.end} == {start, end}]  # the line first
     beside = [path for path in paths if path.kind == "line" and {path.start, path.end} == {start, control}]
     levels = {
         (split, value): level
         for split in (judged[0].splits if judged else ())
-        for value, tolerance in tolerances.items()
-        if (level := _level(judged, beside, split, value, tolerance))
+        for value, found in verdicts.items()
+        if (level := _level(judged, beside, split, value, found))
     }
     return Claim((start, end), control, levels)
 
 
 def _level(
-    judged: Sequence[PathRecord], beside: Sequence[PathRecord], split: str, value: str, given: float | None
+    judged: Sequence[PathRecord], beside: Sequence[PathRecord], split: str, value: str, verdict: Mapping[str, Any]
 ) -> Level | None:
     end = float(max(judged[0].splits[split][value][[0, -1]]))  # NaN where it was never recorded
     if not math.isfinite(end):
@@ -83,8 +83,12 @@ def _level(
     known = [path.splits[split][value] for path in (*judged, *beside) if split in path.splits]
     values = np.concatenate(known)
     highest = float(values[np.isfinite(values)].max())
+    given = verdict.get("tolerance")
     tolerance = float(given or _RULES["tolerance"][value])
-    return Level(end, tolerance, max(highest, end + _RULES["least_room"] * tolerance), judged=bool(given))
+    peak = max(highest, end + _RULES["least_room"] * tolerance)
+    slopes = bool(given) and verdict.get("kind") == VerdictKind.ONE_BASIN_SLOPING and judged[0].kind == "line"
+    floor = float(np.nanmin(judged[0].splits[split][value])) + tolerance if slopes else None
+    return Level(end, tolerance, peak, bool(given), floor if floor is not None and floor < end else None)
 
 
 def planes_in_order(

@@ -62,6 +62,7 @@ def plane_json(plane: PlaneRecord) -> dict[str, Any]:
         "plane": plane.name,
         "kind": plane.kind,
         "unit": plane.unit,
+        "loss_unit": plane.loss_unit,
         "complete": plane.complete,
         "computed": int(plane.done.sum()),
         "x": typed_array(plane.x),
@@ -72,11 +73,17 @@ def plane_json(plane: PlaneRecord) -> dict[str, Any]:
         "paths": {name: typed_array(places) for name, places in plane.paths.items()},
         "defining": list(plane.defining),
         "note": plane.note,
+        "explained": None if plane.explained is None else list(plane.explained),
+        "offsets": {name: typed_array(distances) for name, distances in plane.offsets.items()},
+        "axes": list(plane.axes),
+        "estimate": plane.estimate,
     }
 
 
 def path_json(path: PathRecord) -> dict[str, Any]:
-    found = {key: getattr(path, key) for key in ("name", "kind", "start", "end", "t", "arc", "fit")}
+    found = {
+        key: getattr(path, key) for key in ("name", "kind", "start", "end", "loss_unit", "t", "arc", "fit", "note")
+    }
     values = {value: {split: path.splits[split][value] for split in path.splits} for value in ("loss", "error")}
     encodable: dict[str, Any] = to_json(
         {**found, **values, "barrier": {split: path_barrier(path, split) for split in path.splits}}

@@ -55,7 +55,7 @@ export async function send(method, path, { body, headers = {}, signal, type = 'a
         cache: method === 'GET' ? 'default' : 'no-store',
         body,
         headers: {
-          ...(body === undefined ? {} : { 'Content-Type': type }),
+          ...(body === undefined || type === null ? {} : { 'Content-Type': type }),
           ...(accept ? { Accept: accept } : {}),
           ...(key ? { 'X-API-Key': key } : {}),
           ...(token === null ? {} : { 'X-Share-Token': token }),
@@ -108,6 +108,8 @@ export const api = {
   del: (path, options) => send('DELETE', path, options).then(json),
   /** Sends a file as it is. */
   upload: (path, file, options) => send('POST', path, { body: file, type: 'application/octet-stream', ...options }).then(json),
+  /** Sends a form with files; the browser writes its content type. */
+  form: (path, form, options) => send('POST', path, { body: form, type: null, ...options }).then(json),
   binary: (path, options) =>
     send('GET', path, { accept: 'application/octet-stream', ...options }).then((response) => response.arrayBuffer()).then(unpackSurface),
   /** The bytes of a file, also where the server wants a key. */

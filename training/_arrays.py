@@ -22,12 +22,15 @@ _CHUNK = 512
 
 @dataclass(frozen=True)
 class Arrays:
-    """Images (N, C, H, W) or features (N, D) in their data type, labels 0 ... classes - 1 as int64."""
+    """Images (N, C, H, W) or features (N, D) in their data type, labels 0 ... classes - 1 as int64.
+
+    With `targets` y are float32 values instead, and `classes` counts those of a sample.
+    """
 
     x_train: Array
-    y_train: npt.NDArray[np.int64]
+    y_train: Array
     x_test: Array
-    y_test: npt.NDArray[np.int64]
+    y_test: Array
     classes: int
 
     def fingerprint(self) -> str:
@@ -94,6 +97,40 @@ def check_arrays(origin: str, arrays: Mapping[str, Any], classes: int | None = N
         )
     classes = _check_classes(origin, given["y_train"], given["y_test"], classes)
     return Arrays(x_train, given["y_train"].astype(np.int64), x_test, given["y_test"].astype(np.int64), classes)
+
+
+def check_targets(origin: str, arrays: Mapping[str, Any], *, shares: bool = False) -> Arrays:
+    """As `check_arrays`, for targets that are numbers instead of classes, in [0, 1] if they are `shares`."""
+    if missing := [field for field in FIELDS if field not in arrays]:
+        raise ValueError(
+            f"{origin}: {', '.join(missing)} missing (there is {', '.join(sorted(arrays)) or 'nothing'}); "
+            f"a data set needs the arrays {', '.join(FIELDS)}"
+        )
+    targets = {}
+    for split in ("train", "test"):
+        field = f"y_{split}"
+        y = np.asarray(arrays[field])
+        if y.dtype.kind not in "iuf" or y.ndim < 1 or len(y) != len(arrays[f"x_{split}"]):
+            raise ValueError(
+                f"{origin}: {field} has type {y.dtype} and shape {y.shape}, must be numbers, one row for each of the "
+                f"{len(arrays[f'x_{split}'])} samples"
+            )
+        if not np.isfinite(y).all():
+            raise ValueError(f"{origin}: {field} has values that are NaN or infinite; leave those samples out")
+        if shares and (y.min() < 0 or y.max() > 1):
+            raise ValueError(
+                f"{origin}: {field} runs from {y.min():g} to {y.max():g}; targets of the loss bce lie in [0, 1]"
+            )
+        targets[field] = np.ascontiguousarray(y, np.float32)
+    shapes = [y.shape[1:] for y in targets.values()]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"{origin}: y_train has targets of shape {shapes[0]} and y_test of {shapes[1]}; must be equal")
+    # Labels of two classes stand in while the samples are checked.
+    stand_in = {field: np.arange(len(y)) % 2 for field, y in targets.items()}
+    checked = check_arrays(origin, {**arrays, **stand_in}, 2)
+    return Arrays(
+        checked.x_train, targets["y_train"], checked.x_test, targets["y_test"], int(np.prod(shapes[0], dtype=int))
+    )
 
 
 def _check_labels(origin: str, field: str, y: Array) -> None:

@@ -11,6 +11,7 @@ import torch
 from torch.optim import Optimizer
 
 from valleyscope.training._blocks import Block, Rule, plan
+from valleyscope.training.landing import LastValues
 from valleyscope.training.settings import STRUCTURES
 from valleyscope.training.thresholds import MODES, Mode, dual_increment, effective_rate, threshold
 from valleyscope.training.zero_groups import ZeroGroups
@@ -33,11 +34,15 @@ class AltSDP(Optimizer):
     groups that is always kept: if the threshold would leave fewer, it is lowered for that layer.
 
     With `sparsity` the threshold ends at the step after which that share of all groups is zero: those groups stay
-    zero, and the others go on by SGD, so that the loss falls back to that of a network trained without threshold.
+    zero, and the others go on by SGD, so that the loss falls back to that of a network trained without threshold. If
+    that step took more groups than needed, the largest of them get back their values before it.
 
     Each parameter group has its `step`, its accumulated `threshold` (G, or T in `dual`), and `ended`, the step after
     which the threshold ended (0 while it acts).
     """
+
+    lands_exactly = False
+    """Whether steps are remembered also without `sparsity`, for `end_threshold`."""
 
     def __init__(
         self,
@@ -70,6 +75,7 @@ class AltSDP(Optimizer):
         self._blocks: list[Block] = []
         self._layout: tuple[list[Any], ...] = ()
         self._frozen: ZeroGroups | None = None
+        self._last: LastValues | None = None
         _check(defaults)
         super().__init__(params, defaults)
 
@@ -77,7 +83,7 @@ class AltSDP(Optimizer):
         super().add_param_group(param_group)
         _check(self.param_groups[-1])
         self._layout = ()
-        self._frozen = None
+        self._frozen = self._last = None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -85,7 +91,7 @@ class AltSDP(Optimizer):
             group.setdefault("sparsity", None)
             group.setdefault("ended", 0)
         self._layout = ()
-        self._frozen = None
+        self._frozen = self._last = None
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
@@ -95,6 +101,7 @@ class AltSDP(Optimizer):
             with torch.enable_grad():
                 loss = closure()
         self._freeze_zero_groups()
+        self._remember()
         rules = [self._advance(group) for group in self.param_groups]
         layout = (
             [rule.layout for rule in rules],
@@ -119,18 +126,35 @@ class AltSDP(Optimizer):
             self._frozen = ZeroGroups(self.param_groups)
         self._frozen.clear([parameter.grad for parameter in self._frozen.parameters])
 
+    def _remember(self) -> None:
+        """Keep the weights before the step, while a step may take more groups than wished."""
+        wished = self.lands_exactly or self.param_groups[0]["sparsity"] is not None
+        if not wished or self.param_groups[0]["ended"]:
+            self._last = None
+            return
+        if self._last is None:
+            self._last = LastValues(self.param_groups)
+        self._last.remember()
+
     def _end_threshold_when_sparse(self) -> None:
         wanted = self.param_groups[0]["sparsity"]
         if wanted is None or self.param_groups[0]["ended"]:
             return
-        zero = ZeroGroups(self.param_groups)
-        if zero.share >= wanted:
-            self._end_threshold(zero)
+        if ZeroGroups(self.param_groups).share >= wanted:
+            self.end_threshold(lambda: ZeroGroups(self.param_groups).share >= wanted)
 
-    def end_threshold(self) -> None:
-        """End the threshold now: groups that are zero stay zero, the others go on by SGD."""
-        if not self.param_groups[0]["ended"]:
-            self._end_threshold(ZeroGroups(self.param_groups))
+    def end_threshold(self, enough: Callable[[], bool] | None = None) -> None:
+        """End the threshold now: groups that are zero stay zero, the others go on by SGD.
+
+        With `enough`, which says whether the groups that are zero suffice, no more of those stay zero that the last
+        step took.
+        """
+        if self.param_groups[0]["ended"]:
+            return
+        if enough is not None and self._last is not None:
+            self._last.keep_fewest(enough)
+        self._last = None
+        self._end_threshold(ZeroGroups(self.param_groups))
 
     def _end_threshold(self, zero: ZeroGroups) -> None:
         for group in self.param_groups:

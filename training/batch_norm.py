@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -15,6 +18,22 @@ _BLOCK = 500
 def norms_of(model: nn.Module) -> list[_BatchNorm]:
     """The BatchNorm layers of a network that keep running statistics."""
     return [module for module in model.modules() if isinstance(module, NORMS) and module.track_running_stats]
+
+
+@contextmanager
+def frozen_statistics(model: nn.Module) -> Iterator[None]:
+    """A pass over a batch inside does not count for the running statistics."""
+    norms = norms_of(model)
+    kept = [(norm.momentum, norm.num_batches_tracked) for norm in norms]
+    for norm in norms:
+        norm.momentum = 0.0
+        norm.num_batches_tracked = None
+    try:
+        yield
+    finally:
+        for norm, (momentum, batches) in zip(norms, kept, strict=True):
+            norm.momentum = momentum
+            norm.num_batches_tracked = batches
 
 
 @torch.no_grad()

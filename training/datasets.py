@@ -13,12 +13,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from valleyscope.training._arrays import FIELDS, Arrays, check_arrays, read_npz
+from valleyscope.training._arrays import FIELDS, Arrays, check_arrays, check_targets, read_npz
 from valleyscope.training._cifar import read_cifar
 from valleyscope.training._download import DownloadFailed, Progress, fetch
 from valleyscope.training._idx import read_mnist
+from valleyscope.training._image_data import read_hub_images, read_image_folder
 from valleyscope.training._plugins import is_plugin, load_factory
 from valleyscope.training.dataset_sources import SOURCES, CorruptData, MissingData, Source, data_root
+from valleyscope.training.losses import LossName
 
 __all__ = ["CorruptData", "Dataset", "MissingData", "data_root", "load_dataset"]
 
@@ -30,6 +32,9 @@ class Dataset:
     Images are float32 tensors (N, C, H, W), flat features (N, D); labels are int64, 0 ... classes - 1. `fingerprint` is
     the SHA-256 sum of the raw arrays and labels of both splits, the same on every device. `border` is the normalised
     value of a black pixel for each channel, the padding of crops; `augmented` is the default of crop and flip.
+
+    With another `loss` than `cross_entropy` labels are float32 targets (N, ...), not normalised, and `classes` is the
+    number of outputs of a sample.
     """
 
     name: str
@@ -41,6 +46,12 @@ class Dataset:
     fingerprint: str
     border: tuple[float, ...]
     augmented: bool = False
+    loss: LossName = "cross_entropy"
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        """What a network gives for one sample: a value for each class, or the shape of a target."""
+        return (self.classes,) if self.loss == "cross_entropy" else tuple(self.y_train.shape[1:])
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -64,12 +75,18 @@ def load_dataset(
     *,
     download: bool = True,
     progress: Progress | None = None,
+    loss: LossName = "cross_entropy",
 ) -> Dataset:
     """Load a data set onto a device.
 
     `name` is one of `digits` (scikit-learn's, offline), `mnist`, `fashion-mnist`, `cifar10`, `cifar100`; or `npz:PATH`,
     a file with the arrays x_train, y_train, x_test, y_test (PATH is relative to the working folder, else to the data
-    root); or `package.module:factory`, a callable that returns a Dataset or those four arrays.
+    root); or `folder:PATH@64`, images in PATH/train/<class> and PATH/test/<class>, cut to squares of 64 pixels; or
+    `hf:NAME@32`, images of a data set of the library `datasets`, a name or a folder of `save_to_disk`; or
+    `package.module:factory`, a callable that returns a Dataset or those four arrays.
+
+    For another `loss` than `cross_entropy`, arrays of npz files and plug-ins have numbers (N, ...) as y; without
+    y_train and y_test, samples are their own targets.
 
     Files are read in torchvision's layout from `root`, else VALLEY_DATA, else the user's cache, and downloaded there
     unless `download` is off. Downloads draw a bar, or call `progress(file, bytes received, total bytes)`.
@@ -81,15 +98,27 @@ def load_dataset(
     >>> digits.shape, len(digits.x_train), len(digits.x_test), digits.classes
     ((1, 8, 8), 1437, 360, 10)
     """
+    if loss != "cross_entropy" and (name in SOURCES or name.startswith(("folder:", "hf:"))):
+        raise ValueError(
+            f"dataset {name!r} has class numbers, which loss {loss!r} cannot use: use cross_entropy, or npz:PATH with "
+            "numbers as y_train and y_test"
+        )
     if name in SOURCES:
         return _load_named(SOURCES[name], data_root(root), device, download, progress)
     if name.startswith("npz:"):
-        return _normalised_by_own_moments(name, read_npz(name, _npz_path(name, data_root(root))), device)
+        return _normalised_by_own_moments(name, read_npz(name, _npz_path(name, data_root(root))), device, loss)
+    if name.startswith(("folder:", "hf:")):
+        read = read_image_folder if name.startswith("folder:") else read_hub_images
+        found = read(name, data_root(root))
+        x_train, x_test = (torch.from_numpy(x).permute(0, 3, 1, 2) for x in (found.x_train, found.x_test))
+        y_train, y_test = torch.from_numpy(found.y_train), torch.from_numpy(found.y_test)
+        rest = (found.classes, found.fingerprint, found.border)
+        return Dataset(name, x_train, y_train, x_test, y_test, *rest).to(device)
     if is_plugin(name):
-        return _load_plugin(name, device)
+        return _load_plugin(name, device, loss)
     raise ValueError(
-        f"dataset {name!r} is unknown; use one of {', '.join(SOURCES)}, npz:PATH for your own arrays, "
-        "or package.module:factory for your own code"
+        f"dataset {name!r} is unknown; use one of {', '.join(SOURCES)}, npz:PATH for your own arrays, folder:PATH@SIZE "
+        "for your own images, hf:NAME@SIZE, or package.module:factory for your own code"
     )
 
 
@@ -166,25 +195,37 @@ def _npz_path(name: str, root: Path) -> Path:
     )
 
 
-def _load_plugin(name: str, device: str | torch.device) -> Dataset:
+def _load_plugin(name: str, device: str | torch.device, loss: LossName) -> Dataset:
     """Load a plug-in data set by calling its factory."""
     made = load_factory("dataset", name)()
     if isinstance(made, Dataset):
+        if made.loss != loss:
+            raise ValueError(f"dataset {name!r} is for the loss {made.loss!r}, not for {loss!r}")
         return made.to(device)
     if isinstance(made, Mapping):
-        return _normalised_by_own_moments(name, made, device)
+        return _normalised_by_own_moments(name, made, device, loss)
     if isinstance(made, tuple | list) and len(made) == len(FIELDS):
-        return _normalised_by_own_moments(name, dict(zip(FIELDS, made, strict=True)), device)
+        return _normalised_by_own_moments(name, dict(zip(FIELDS, made, strict=True)), device, loss)
     raise ValueError(
         f"dataset {name!r}: the factory returned a {type(made).__name__}, "
         f"must return a Dataset or the four arrays {', '.join(FIELDS)}"
     )
 
 
-def _normalised_by_own_moments(name: str, given: Mapping[str, Any], device: str | torch.device) -> Dataset:
-    """Check four arrays and normalise them by the moments of their training set."""
-    arrays = check_arrays(f"dataset {name!r}", given)
-    return _normalised(name, arrays, *arrays.moments(), device)
+def _normalised_by_own_moments(
+    name: str, given: Mapping[str, Any], device: str | torch.device, loss: LossName = "cross_entropy"
+) -> Dataset:
+    """Check four arrays and normalise the samples by the moments of their training set."""
+    origin = f"dataset {name!r}"
+    if loss == "cross_entropy":
+        arrays = check_arrays(origin, given)
+        return _normalised(name, arrays, *arrays.moments(), device)
+    if loss != "bce" and {"y_train", "y_test"}.isdisjoint(given) and {"x_train", "x_test"} <= given.keys():
+        own = check_targets(origin, {**given, "y_train": given["x_train"], "y_test": given["x_test"]})
+        found = _normalised(name, own, *own.moments(), device)
+        return replace(found, y_train=found.x_train, y_test=found.x_test, loss=loss)
+    arrays = check_targets(origin, given, shares=loss == "bce")
+    return replace(_normalised(name, arrays, *arrays.moments(), device), loss=loss)
 
 
 def _normalised(

@@ -6,13 +6,15 @@ import torch
 from torch import nn
 
 from valleyscope.training.datasets import Dataset
-from valleyscope.training.settings import Training
+from valleyscope.training.settings import Training, nothing_left
 
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
 def check_run(model: nn.Module, data: Dataset, settings: Training) -> None:
     """Raise a ValueError if model, data and settings do not fit together."""
+    if settings.fork is not None and settings.fork.epoch >= settings.epochs:
+        raise ValueError(nothing_left(settings))
     samples = len(data.x_train)
     if settings.batch_size > samples:
         raise ValueError(
@@ -39,8 +41,10 @@ def check_run(model: nn.Module, data: Dataset, settings: Training) -> None:
         ) from error
     finally:
         model.train(training)
-    if tuple(logits.shape) != (1, data.classes):
+    expected = (1, *data.output_shape)
+    if tuple(logits.shape) != expected and (data.output_shape or tuple(logits.shape) != (1, 1)):
+        what = f"{data.classes} classes" if data.loss == "cross_entropy" else f"targets of shape {data.output_shape}"
         raise ValueError(
             f"model {type(model).__name__} gives an output of shape {tuple(logits.shape)} for one input, but data set "
-            f"{data.name} has {data.classes} classes: its output must have shape (1, {data.classes})"
+            f"{data.name} has {what}: its output must have shape {expected}"
         )

@@ -21,7 +21,7 @@ from valleyscope.training.settings import Training
 STATE_FILE = "training-state.pt"
 _LATER_FIELDS = {
     "sparsity", "method", "macs", "of", "retrain", "penalty", "averaging", "polarization", "score", "scope", "periods",
-    "cost_weight",
+    "cost_weight", "measure_every", "betas", "eps", "rho", "options", "fork",
 }  # fmt: skip
 
 
@@ -51,7 +51,8 @@ def identity(model: nn.Module, data: Dataset, settings: Training) -> str:
     described = {name: value for name, value in described.items() if value is not None or name not in _LATER_FIELDS}
     if not settings.tie_residual:
         del described["tie_residual"]
-    text = json.dumps([described, data.fingerprint, shapes], sort_keys=True)
+    parts = [described, data.fingerprint, shapes]
+    text = json.dumps(parts if data.loss == "cross_entropy" else [*parts, data.loss], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

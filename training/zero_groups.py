@@ -72,7 +72,7 @@ class ZeroGroups:
         self.parameters: list[Tensor] = []
         self._kept: list[Tensor] = []
         total = kept = 0
-        for layer in (layer for group in groups for layer in _thresholded(group)):
+        for layer in (layer for group in groups for layer in thresholded_layers(group)):
             lead = layer["params"][0]
             dims = group_dims(lead, layer["structure"])
             shape = [1 if dim in dims else size for dim, size in enumerate(lead.shape)]
@@ -92,7 +92,7 @@ class ZeroGroups:
                 tensor.mul_(kept)
 
 
-def _thresholded(group: ParameterGroup) -> Iterator[ParameterGroup]:
+def thresholded_layers(group: ParameterGroup) -> Iterator[ParameterGroup]:
     """The layers of a parameter group; without a partition, its tensors of two or more dimensions by rows."""
     if group["structure"] == "rows":
         yield from ({"params": [p], "structure": "filter"} for p in group["params"] if p.dim() > 1)

@@ -27,20 +27,26 @@ if TYPE_CHECKING:
     from valleyscope.landscape import along as along
     from valleyscope.landscape import barrier as barrier
     from valleyscope.landscape import compare as compare
+    from valleyscope.landscape import ensemble as ensemble
     from valleyscope.landscape import evaluate as evaluate
     from valleyscope.landscape import figures as figures
     from valleyscope.landscape import fit_curve as fit_curve
     from valleyscope.landscape import flatten as flatten
     from valleyscope.landscape import import_file as import_file
+    from valleyscope.landscape import lightning_callback as lightning_callback
     from valleyscope.landscape import line as line
     from valleyscope.landscape import pair_matrix as pair_matrix
     from valleyscope.landscape import pair_verdict as pair_verdict
     from valleyscope.landscape import sharpness as sharpness
     from valleyscope.landscape import surface as surface
     from valleyscope.landscape import trajectories as trajectories
+    from valleyscope.landscape import transformers_callback as transformers_callback
     from valleyscope.landscape import unflatten as unflatten
     from valleyscope.landscape import verdict as verdict
     from valleyscope.landscape import write_report as write_report
+    from valleyscope.landscape.alignment.align import Alignment as Alignment
+    from valleyscope.landscape.alignment.align import NotAligned as NotAligned
+    from valleyscope.landscape.alignment.align import align as align
     from valleyscope.landscape.curvature.flat_subspace import direction_factors as direction_factors
     from valleyscope.landscape.curvature.flat_subspace import factors_by_cut as factors_by_cut
     from valleyscope.landscape.curvature.flat_subspace import flat_subspace as flat_subspace
@@ -97,18 +103,21 @@ _LANDSCAPE = (
     "along",
     "barrier",
     "compare",
+    "ensemble",
     "evaluate",
     "export",
     "figures",
     "fit_curve",
     "flatten",
     "import_file",
+    "lightning_callback",
     "line",
     "sharpness",
     "pair_matrix",
     "pair_verdict",
     "surface",
     "trajectories",
+    "transformers_callback",
     "unflatten",
     "verdict",
     "write_report",
@@ -116,6 +125,9 @@ _LANDSCAPE = (
 _APP = {"gallery": "valleyscope.app.experiments.gallery"}
 # Names that a package or module of their room has, too.
 _MODULES = {
+    "Alignment": "landscape.alignment.align",
+    "NotAligned": "landscape.alignment.align",
+    "align": "landscape.alignment.align",
     "curvature": "landscape.curvature.spectrum",
     "direction_factors": "landscape.curvature.flat_subspace",
     "factors_by_cut": "landscape.curvature.flat_subspace",

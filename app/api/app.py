@@ -35,6 +35,8 @@ from valleyscope.app.api.routes import (
     gallery,
     landscapes,
     operations,
+    optimizers,
+    planes,
     results,
     shares,
 )
@@ -84,6 +86,7 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
     for module in (
         bulk,
         experiments,
+        planes,
         events,
         contents,
         results,
@@ -94,6 +97,7 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
         shares,
         gallery,
         catalog,
+        optimizers,
         operations,
     ):
         app.include_router(module.router, prefix=PREFIX)

@@ -36,7 +36,7 @@ class ExperimentSummary(ResponseModel):
     id: Identifier
     name: str = Field(description="display name")
     state: ExperimentState = Field(description="queued, running, done, failed or cancelled")
-    stage: str = Field(description="minima, curves, surfaces, profiles or verdict")
+    stage: str = Field(description="minima, curves, surfaces, profiles, curvature or verdict")
     progress: float = Field(ge=0, le=1, description="completed share")
     seconds_left: float | None = Field(description="estimated time left; null while unknown")
     created: datetime
@@ -117,6 +117,7 @@ class ToleranceLevel(ResponseModel):
     value: float = Field(description="end plus tolerance: where pictures draw the tolerance contour")
     peak: float = Field(description="highest value on the judged paths and on the way to the control")
     judged: bool = Field(description="false: the verdict does not judge this quantity")
+    floor: float | None = Field(None, description="of a slope: the lowest value of the line plus the tolerance")
 
 
 class Surface(ResponseModel):
@@ -126,8 +127,9 @@ class Surface(ResponseModel):
     plane: str
     kind: str = Field(description="through, around or principal")
     split: str
-    value: Literal["loss", "error"]
+    value: Literal["loss", "error", "loss_error", "error_error"]
     unit: str = Field(description="of both axes")
+    loss_unit: str = Field("nats", description="of losses; empty for a loss with a unit of its own, such as mse")
     complete: bool = Field(description="whether every point is computed")
     computed: int = Field(description="number of computed points")
     x: TypedArray
@@ -138,8 +140,19 @@ class Surface(ResponseModel):
     distances: dict[str, float] = Field(description="distance of each named point from the plane")
     paths: dict[str, TypedArray] = Field(description="curves and trajectories, projected: n rows of x and y")
     defining: list[str] = Field(description="names of the points that span the plane")
+    explained: list[float] | None = Field(
+        None, description="share of the squared distances of snapshots that each principal direction carries"
+    )
+    offsets: dict[str, TypedArray] = Field(
+        default_factory=dict, description="of trajectories: distance of every snapshot from the plane"
+    )
+    axes: list[str] = Field([], description="where x and y lead, for planes along measured directions; else empty")
     level: ToleranceLevel | None = Field(description="null before the verdict, or if the plane does not show its claim")
     note: str
+    estimate: dict[str, Any] = Field(
+        {},
+        description="of an estimated surface: accuracy, evaluated (share of all pairs computed), settled, exact splits",
+    )
 
 
 class Layer(ResponseModel):
@@ -189,7 +202,8 @@ class MethodRow(ResponseModel):
     minima: list[str] = Field(description="its networks, one for each seed")
     values: dict[str, MethodSpread] = Field(
         description="test_accuracy, accuracy_before_cut, accuracy_after_cut, train_loss, zero_groups, macs, rise and "
-        "barrier to the SGD network of the same seed, time over that of SGD"
+        "barrier to the SGD network of the same seed, time over that of SGD, latency_1 and latency_32: latency of the "
+        "compact network over that of the whole one, for 1 and 32 samples"
     )
     collapsed: int = Field(description="seeds in which the network is no better than guessing")
 
@@ -211,12 +225,13 @@ class Minima(ResponseModel):
 
 
 class PathProfile(ResponseModel):
-    """Loss (nats) and error (a share) along a path."""
+    """Loss (in nats, unless loss_unit says otherwise) and error (a share) along a path."""
 
     name: str
     kind: str = Field(description="bezier, polychain, line or curve")
     start: str
     end: str
+    loss_unit: str = Field("nats", description="of losses; empty for a loss with a unit of its own, such as mse")
     t: list[float]
     arc: list[Number] = Field(description="distance along the path in weight space")
     loss: dict[str, list[Number]] = Field(description="by split")
@@ -227,6 +242,7 @@ class PathProfile(ResponseModel):
         description="of a fitted curve, by epoch: epoch, mean loss over the curve in nats, learning_rate, and bend1, "
         "bend2, ... with the distance of each bend from the straight line; empty for a line",
     )
+    note: str = Field("", description="where the values come from, of landscapes of other tools")
 
 
 class Profile(ResponseModel):
@@ -235,6 +251,9 @@ class Profile(ResponseModel):
     experiment: Identifier
     curves: dict[str, PathProfile]
     lines: dict[str, PathProfile]
+    aligned: dict[str, PathProfile] = Field(
+        {}, description="lines to the second minimum with its hidden units in the order of the first; see `align`"
+    )
 
 
 class PairValues(ResponseModel):
@@ -243,6 +262,13 @@ class PairValues(ResponseModel):
     value: list[list[Number | None]]
     low: list[list[Number | None]] = Field(description="lower end of the bootstrap interval")
     high: list[list[Number | None]] = Field(description="upper end")
+
+
+class AlignedPairs(ResponseModel):
+    """The same with the hidden units of the later minimum of each pair in the order of the earlier one."""
+
+    barrier: PairValues
+    rise: PairValues
 
 
 class Matrix(ResponseModel):
@@ -278,6 +304,7 @@ class Matrix(ResponseModel):
     tolerance: float = Field(description="of the verdict: up to this barrier and rise a line is level")
     barrier: PairValues
     rise: PairValues
+    aligned: AlignedPairs | None = Field(None, description="of aligned lines; only where the spec has `align`")
 
 
 class Verdict(BaseModel):

@@ -6,13 +6,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from valleyscope.app.experiments.cost import Estimate, estimate
+from valleyscope.app.experiments.curvature_spec import size_errors
 from valleyscope.app.experiments.model_info import BadModel, ModelInfo, ModelInfoCache
 from valleyscope.app.experiments.spec import Model, Spec
 from valleyscope.app.experiments.spec_errors import InvalidField, Path, raise_errors
+from valleyscope.app.experiments.wishes import wish_errors
 from valleyscope.app.settings import Settings
 from valleyscope.app.storage.checkpoint_table import CheckpointRow
 from valleyscope.training.dataset_sources import SOURCES
+from valleyscope.training.losses import LossName
 from valleyscope.training.models import describe_models
+from valleyscope.training.optimizers import OPTIMIZERS
 
 _LARGEST_OPTION = 16_384
 _LONGEST_OPTION = 64
@@ -49,9 +53,12 @@ class SubmissionLimits:
         A network with non-default options is built once to see whether that works.
         """
         self._check_fields(spec)
-        usual = spec.dataset in SOURCES and _has_defaults(spec.model)
+        usual = spec.dataset in SOURCES and _has_defaults(spec.model) and spec.curvature is None
         find_info = self._model_info_cache.cached if usual else self._model_info
-        cost = estimate(spec, find_info(spec.model, spec.dataset))
+        info = find_info(spec.model, spec.dataset, spec.loss)
+        if info is not None:
+            raise_errors((*wish_errors(spec, info.groups), *size_errors(spec, info.parameters)))
+        cost = estimate(spec, info)
         if cost.gpu_hours > self._settings.max_gpu_hours and not force:
             raise TooExpensive(cost, self._settings.max_gpu_hours)
         return cost
@@ -59,7 +66,9 @@ class SubmissionLimits:
     def estimate(self, spec: Spec) -> Estimate:
         """The cost of a spec, however high, with the initial norms of its groups."""
         self._check_fields(spec)
-        return estimate(spec, self._model_info(spec.model, spec.dataset))
+        info = self._model_info(spec.model, spec.dataset, spec.loss)
+        raise_errors(size_errors(spec, info.parameters))
+        return estimate(spec, info)
 
     def check_source(self, dataset: str, model: Model) -> ModelInfo:
         """The facts about a network on a data set; raises a ValidationError unless this server offers both."""
@@ -68,12 +77,17 @@ class SubmissionLimits:
 
     def _check_fields(self, spec: Spec) -> None:
         raise_errors(
-            [*self._source_errors(spec.dataset, spec.model), *self._limit_errors(spec), *self._checkpoint_errors(spec)]
+            [
+                *self._source_errors(spec.dataset, spec.model),
+                *self._optimizer_errors(spec),
+                *self._limit_errors(spec),
+                *self._checkpoint_errors(spec),
+            ]
         )
 
-    def _model_info(self, model: Model, dataset: str) -> ModelInfo:
+    def _model_info(self, model: Model, dataset: str, loss: LossName = "cross_entropy") -> ModelInfo:
         try:
-            return self._model_info_cache.inspect(model, dataset)
+            return self._model_info_cache.inspect(model, dataset, loss)
         except BadModel as error:
             raise_errors([InvalidField(("model",), str(model), str(error))])
             raise
@@ -95,6 +109,15 @@ class SubmissionLimits:
                 describe_models()[model.name].check_input(SOURCES[dataset].shape)
             except ValueError as error:
                 yield InvalidField(("model", "name"), model.name, str(error))
+
+    def _optimizer_errors(self, spec: Spec) -> Iterator[InvalidField]:
+        allowed = (*OPTIMIZERS, *self._settings.allowed_optimizers)
+        given: dict[Path, str] = {("training", "optimizer"): spec.training.optimizer}
+        given |= {("minima", name, "optimizer"): own.optimizer for name, own in spec.minima.items()}
+        for path, name in given.items():
+            if name not in allowed:
+                message = f"optimizer {name!r} is not available here: use one of {', '.join(allowed)}"
+                yield InvalidField(path, name, message)
 
     def _limit_errors(self, spec: Spec) -> Iterator[InvalidField]:
         epochs, resolution = self._settings.max_epochs, self._settings.max_resolution

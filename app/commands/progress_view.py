@@ -17,6 +17,12 @@ _TITLES = {
     Kind.FIT: "  curve {}",
     Kind.FRAME: "  plane {}",
     Kind.SURFACE: "  plane {}",
+    Kind.ESTIMATE: "  plane {}",
+    Kind.PICTURE: "  plane {}",
+    Kind.CURVATURE: "  curvature {}",
+    Kind.SNAPSHOT_CURVATURE: "  curvature {}, snapshots",
+    Kind.DIRECTIONS: "  directions {}",
+    Kind.TRIAL: "  theorem {}",
     Kind.VERDICT: "  verdict",
 }
 
@@ -104,9 +110,13 @@ def _title(task: Task) -> str:
 def _describe(metrics: Mapping[str, Any]) -> str:
     """The metrics of an epoch, or the loss of a curve fit."""
     if "test_accuracy" not in metrics:
+        if "products" in metrics:
+            return f"{metrics['products']} products"
         return f"loss {_short(metrics['loss'])}" if "loss" in metrics else ""
     zero = f", {100 * metrics['zero_groups']:.0f} % zero groups" if metrics["zero_groups"] else ""
-    return f"loss {_short(metrics['train_loss'])}, test {100 * metrics['test_accuracy']:.1f} %{zero}"
+    accuracy = metrics["test_accuracy"]
+    test = _short(metrics["test_loss"]) if accuracy is None else f"{100 * accuracy:.1f} %"
+    return f"loss {_short(metrics['train_loss'])}, test {test}{zero}"
 
 
 def _short(value: float | str) -> str:

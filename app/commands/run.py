@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,12 +11,17 @@ from rich.console import Console
 from rich.table import Table
 
 from valleyscope.app.commands.progress_view import ProgressView, print_verdict
+from valleyscope.app.experiments.curvature_spec import size_errors
 from valleyscope.app.experiments.experiment_writer import REPORT, ExperimentWriter
+from valleyscope.app.experiments.model_info import BadModel, ModelInfoCache
 from valleyscope.app.experiments.progress import ProgressEstimator
-from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.experiments.spec import BadSpec, Spec
+from valleyscope.app.settings import Settings
 from valleyscope.app.worker.local_runner import Event, LocalRunner
+from valleyscope.landscape.analysis.curvature_summary import spectrum_cells, trial_text
 from valleyscope.landscape.storage.landscape_file import Landscape
-from valleyscope.landscape.storage.records import MinimumRecord
+
+log = logging.getLogger(__name__)
 
 
 def run_in_terminal(
@@ -28,6 +34,8 @@ def run_in_terminal(
     console: Console,
 ) -> int:
     """Run or continue a spec until its end; returns an exit code."""
+    if spec.curvature is not None:
+        _check_curvature(spec, data_root)
     experiment = ExperimentWriter(spec, directory)
     try:
         runner = LocalRunner(experiment, workers=workers, data_root=data_root, checkpoints=checkpoints)
@@ -42,6 +50,19 @@ def run_in_terminal(
         return 1 if runner.failures else 0
     finally:
         experiment.close()
+
+
+def _check_curvature(spec: Spec, data_root: Path | None) -> None:
+    """Refuse a spectrum that the network or the memory is too small for, before anything is trained."""
+    models = ModelInfoCache(data_root, Settings.load().max_parameters)
+    try:
+        errors = size_errors(spec, models.inspect(spec.model, spec.dataset).parameters)
+        if wrong := [f"{'.'.join(map(str, error.path))}: {error.message}" for error in errors]:
+            raise BadSpec("; ".join(wrong))
+    except BadModel as error:  # training will say so, too; a busy machine may only be slow
+        log.warning("the size of the network is not known yet: %s", error)
+    finally:
+        models.close()
 
 
 class _LocalProgress:
@@ -77,24 +98,44 @@ class _LocalProgress:
 
 def _print_results(landscape: Landscape, directory: Path, console: Console) -> None:
     if landscape.minima:
-        console.print(_minima_table(landscape.minima))
+        console.print(_minima_table(landscape))
+    for name, record in landscape.curvature.items():
+        for run, trial in record.trials.items():
+            console.print(f"Theorem, from {name}: {trial_text(run, trial)}", highlight=False, markup=False)
     if landscape.verdict is not None:
         print_verdict(console, landscape.verdict["kind"], landscape.verdict["sentence"])
     console.print(f"Report: {directory / REPORT}", highlight=False, soft_wrap=True)
 
 
-def _minima_table(minima: Mapping[str, MinimumRecord]) -> Table:
+def _minima_table(landscape: Landscape) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("name")
     for column in ("train loss", "test loss", "train acc", "test acc", "zero weights", "zero groups", "time"):
         table.add_column(column, justify="right")
-    for minimum in minima.values():
+    if landscape.curvature:
+        table.add_column("λ max", justify="right")
+        table.add_column("trace", justify="right")
+    for minimum in landscape.minima.values():
         final = minimum.final
         table.add_row(
             minimum.name,
             f"{final['train_loss']:.3g}",
             f"{final['test_loss']:.3g}",
-            *(f"{100 * final[key]:.1f} %" for key in ("train_accuracy", "test_accuracy", "sparsity", "zero_groups")),
+            *(_percent(final.get(key)) for key in ("train_accuracy", "test_accuracy", "sparsity", "zero_groups")),
             f"{final['seconds']:.0f} s",
+            *(_spectrum(landscape, minimum.name) if landscape.curvature else ()),
         )
     return table
+
+
+def _spectrum(landscape: Landscape, name: str) -> tuple[str, str]:
+    """Largest eigenvalue, and trace with its standard error."""
+    found = spectrum_cells(landscape.curvature.get(name))
+    if not found:
+        return "", ""
+    return f"{found['largest']:.3g}", f"{found['trace']:.3g}±{found['trace_error']:.1g}"
+
+
+def _percent(share: float | None) -> str:
+    """An empty cell for losses without accuracy."""
+    return "" if share is None else f"{100 * share:.1f} %"

@@ -2,11 +2,13 @@
 
 The estimate counts multiply-adds. With M multiply-adds in one forward pass of a sample:
 
-    training     3 M per sample and epoch (forward and backward), plus M per sample to measure both sets after an epoch
+    training     3 M per sample and epoch (forward and backward; 6 M with sam), plus M per sample to measure both sets
+                 after an epoch
     curves       3 M per sample and epoch
     surfaces     M per sample and grid point, on the evaluated splits; plus M per training sample where BatchNorm
                  statistics are recomputed (population)
     profiles     the same per value of t along each curve and line, and per point of the sharpness measurement
+    curvature    7 M per training sample and Hessian-vector product; how many a spectrum takes is a guess
 
 A GPU does 3e12 multiply-adds a second and needs at least 1 ms per gradient step; a core does 1.5e10 and needs 1.5 ms.
 These are round figures for a current card and a server core: the estimate is good to a factor of two or three.
@@ -18,9 +20,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from valleyscope.app.experiments.accumulated_threshold import ThresholdReach, threshold_reach
+from valleyscope.app.experiments.curvature_spec import curved_minima, measured_epochs
 from valleyscope.app.experiments.model_info import ModelInfo
 from valleyscope.app.experiments.spec import Spec
-from valleyscope.training.settings import steps_an_epoch
+from valleyscope.training.settings import Training, steps_an_epoch
 
 RULE = (
     "Multiply-adds: 3 forward passes a sample and epoch of training or of a curve, one more to measure both sets after "
@@ -50,7 +53,11 @@ _UNKNOWN_SPLIT_SIZES = (20_000, 5_000)
 # A tile should take seconds on one core, and a surface should have more tiles than workers.
 _MULTIPLY_ADDS_PER_TILE = 1.0e11
 _MAX_TILE_POINTS = 41
-_DIVISIBLE = ("surfaces", "profiles")
+_DIVISIBLE = ("surfaces", "profiles", "curvature")
+_PRODUCT = 7  # forward passes that a Hessian-vector product takes
+_SUBSPACE_PRODUCTS = 500  # to find the flat subspace of a small network
+# An estimated surface: some points with all samples, and a few hundred samples at the others. A rule of thumb.
+_ESTIMATE_POINTS, _ESTIMATE_SHARE, _ESTIMATE_SAMPLES = 25, 0.25, 1500
 _SHARPNESS_POINTS = 21  # the minimum, and ten directions of both signs
 
 
@@ -123,13 +130,15 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
     train, test = split_sizes(spec.dataset)
     trained = {name: spec.minimum(name) for name in spec.minima if spec.minima[name].checkpoint is None}
     point = forward * (_evaluated_samples(spec) + _statistics_samples(spec, model_info))
-    paths = len(spec.all_curves) + len(spec.lines)
+    paths = len(spec.all_curves) + len(spec.lines) * (1 if spec.align == "none" else 2)
+    # Each network of a set once for its loss and once for the mean prediction, and the mean of the weights.
+    sets = sum(2 * len(members) + 1 for members in (spec.ensembles or {}).values())
     measured = Work(forward * (train + test))
     pieces = {
         "minima": tuple(
             Work(
-                forward * max(1, trained[name].total_epochs) * (4 * train + test),
-                trained[name].total_epochs * _steps(train, trained[name].batch_size),
+                forward * max(1, trained[name].own_epochs) * ((1 + 3 * _passes(trained[name])) * train + test),
+                trained[name].own_epochs * _passes(trained[name]) * _steps(train, trained[name].batch_size),
             )
             if name in trained
             else measured
@@ -142,15 +151,59 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
             )
             for curve in spec.all_curves.values()
         ),
-        "surfaces": (Work(point * sum(plane.resolution**2 for plane in spec.all_planes.values())),),
-        "profiles": (Work(point * (spec.points * paths + _SHARPNESS_POINTS * len(spec.minima))),),
+        "surfaces": (Work(point * _surface_points(spec)),),
+        "profiles": (Work(point * (spec.points * paths + _SHARPNESS_POINTS * len(spec.minima) + sets)),),
     }
+    if spec.curvature is not None:
+        pieces["curvature"] = (
+            Work(forward * _PRODUCT * min(train, _curvature_samples(spec, train)) * _products(spec)),
+        )
     minima = {
         name: threshold_reach(minimum, _steps(train, minimum.batch_size), model_info)
         for name, minimum in trained.items()
         if minimum.optimizer == "altsdp" and minimum.wish is None  # with it the program chooses c on the way
     }
     return Estimate(None if model_info is None else model_info.parameters, forward, pieces, minima, len(spec.lines))
+
+
+def _curvature_samples(spec: Spec, train: int) -> int:
+    asked = spec.curvature
+    return (None if asked is None else asked.samples) or spec.samples or train
+
+
+def _products(spec: Spec) -> int:
+    """Hessian-vector products of all spectra, snapshots and flat subspaces: about as many as benchmarks count."""
+    asked = spec.curvature
+    if asked is None:
+        return 0
+    spectrum = 40 + 4 * (asked.top + asked.lowest) + asked.probes * (20 if asked.density else 1)
+    subspace = _SUBSPACE_PRODUCTS if asked.directions else 0
+    return sum(
+        spectrum + subspace + (30 + asked.probes) * len(measured_epochs(spec, name)) for name in curved_minima(spec)
+    )
+
+
+def _passes(settings: Training) -> int:
+    """Gradients in a step."""
+    return 2 if settings.optimizer == "sam" else 1
+
+
+def surface_pairs(spec: Spec) -> int:
+    """Pairs of a sample and a point in the surfaces and paths of a spec."""
+    paths = len(spec.all_curves) + len(spec.lines)
+    points = _surface_points(spec) + spec.points * paths + _SHARPNESS_POINTS * len(spec.minima)
+    return int(points * _evaluated_samples(spec))
+
+
+def _surface_points(spec: Spec) -> float:
+    """Points of all surfaces; of an estimated one, as many as would be the same work."""
+    share = min(1.0, _ESTIMATE_SAMPLES / _evaluated_samples(spec))
+    total = 0.0
+    for plane in spec.all_planes.values():
+        points = plane.resolution**2
+        estimated = _ESTIMATE_POINTS + _ESTIMATE_SHARE * points * share
+        total += points if plane.accuracy is None else min(points, estimated)
+    return total
 
 
 def _stage_hours(stage: str, pieces: Sequence[Work], devices: Sequence[Device]) -> float:

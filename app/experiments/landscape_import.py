@@ -22,7 +22,8 @@ from pydantic import ValidationError
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPEC, VERDICT
 from valleyscope.app.experiments.judged_figures import judged_figures
 from valleyscope.app.experiments.spec import Spec
-from valleyscope.landscape.analysis.pair_matrix import pair_matrix
+from valleyscope.landscape.analysis.pair_matrix import with_matrices
+from valleyscope.landscape.analysis.verdict_kind import VerdictKind
 from valleyscope.landscape.claim import computed_planes
 from valleyscope.landscape.importers import NotImportable, NoVerdict, Run, import_files, judged
 from valleyscope.landscape.storage.atomic_write import write_atomically
@@ -104,7 +105,7 @@ def _write(run: Run, folder: Path, name: str | None) -> dict[str, Any]:
         except (NoVerdict, ValueError) as error:
             landscape.verdict, no_verdict = None, f"no verdict: {error}"
     spec = imported_spec(landscape, [file.name for file in run.files])
-    landscape.matrix = pair_matrix(landscape).to_record()
+    with_matrices(landscape)
     landscape.save(folder / LANDSCAPE)
     write_report(landscape, folder / REPORT)
     for file, value in ((SPEC, spec), (VERDICT, landscape.verdict)):
@@ -159,7 +160,8 @@ def _is_verdict(verdict: Mapping[str, Any] | None) -> bool:
     if verdict is None:
         return False
     kind, sentence = verdict.get("kind"), verdict.get("sentence")
-    return isinstance(kind, str) and len(kind) <= 40 and isinstance(sentence, str) and len(sentence) < _LONGEST_SENTENCE
+    known = isinstance(kind, str) and kind in tuple(VerdictKind)
+    return known and isinstance(sentence, str) and len(sentence) < _LONGEST_SENTENCE
 
 
 def _display_name(text: str) -> str:

@@ -2,6 +2,7 @@
 
 Every seed has `sgd`, the pruned networks from its initialisation, and two controls: `control`, another initialisation,
 and `reordered`, the same initialisation with another order of batches. Networks of further seeds end in `_s2`, `_s3`.
+Where training is dear, a method's own `seeds` and `controls` limit the networks to the first few seeds.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from valleyscope.app.experiments.spec_errors import InvalidField, raise_errors
+from valleyscope.app.experiments.spec_errors import Path as FieldPath
 from valleyscope.landscape.analysis.method_table import seed_of
 from valleyscope.training.methods.catalog import METHODS
 
-FIELDS: Final = ("methods", "sparsities", "macs", "seeds")
+FIELDS: Final = ("methods", "sparsities", "macs", "seeds", "controls")
 _CONTROL_SEED = 1000
 _WISHES = {"sparsities": "sparsity", "macs": "macs"}
 
@@ -46,24 +48,31 @@ def star(names: Sequence[str]) -> list[tuple[str, str]]:
 
 def _minima(content: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     first = content.get("seed") or 0
-    for number in range(content.get("seeds") or 1):
+    seeds = content.get("seeds") or 1
+    controls = content.get("controls")
+    for number in range(seeds):
         suffix = f"_s{number + 1}" if number else ""
         seed: dict[str, Any] = {"seed": first + number}
         yield f"sgd{suffix}", {**seed, "optimizer": "sgd"}
         for method in content["methods"]:
-            options = {"method": method} if isinstance(method, str) else dict(method)
+            options: dict[str, Any] = {"method": method} if isinstance(method, str) else dict(method)
+            if number >= options.pop("seeds", seeds):
+                continue
             if METHODS[options["method"]].post_hoc:
                 options.setdefault("of", f"sgd{suffix}")
             for wish, share in _wishes(content):
                 yield f"{_label(options)}_{round(100 * share)}{suffix}", {**seed, **options, wish: share}
+        if number >= (seeds if controls is None else controls):
+            continue
         yield f"control{suffix}", {"optimizer": "sgd", "seed": first + number + _CONTROL_SEED}
         yield f"reordered{suffix}", {**seed, "optimizer": "sgd", "order_seed": first + number + _CONTROL_SEED}
 
 
 def _label(options: Mapping[str, Any]) -> str:
-    """The method, its score if there is a choice, and whether it is retrained: what tells two of one method apart."""
-    parts = [options["method"], options.get("score"), "retrained" if options.get("retrain") else None]
-    return "-".join(part for part in parts if part)
+    """The method, the choices given, and whether it is retrained: what tells two entries of one method apart."""
+    choices = [options.get(field) for field in ("mode", "score", "scope")]
+    parts = [options["method"], *choices, "retrained" if options.get("retrain") else None]
+    return "-".join(str(part) for part in parts if part)
 
 
 def _wishes(content: Mapping[str, Any]) -> list[tuple[str, float]]:
@@ -80,6 +89,9 @@ def _errors(content: Mapping[str, Any]) -> Iterator[InvalidField]:
         if not isinstance(name, str) or name not in METHODS:
             known = ", ".join(METHODS)
             yield InvalidField(("methods", index), name, f"method {name!r} is unknown: use one of {known}")
+        if isinstance(method, Mapping) and "seeds" in method:
+            yield from _number_errors(("methods", index, "seeds"), method["seeds"], 1, 20)
+    yield from _alike(methods)
     given = [field for field in _WISHES if content.get(field)]
     if len(given) != 1:
         message = f"give shares of zero groups (sparsities) or of multiply-adds left (macs), not {len(given)} of them"
@@ -87,13 +99,37 @@ def _errors(content: Mapping[str, Any]) -> Iterator[InvalidField]:
     for field in given:
         shares = content[field] if isinstance(content[field], list | tuple) else [content[field]]
         for index, share in enumerate(shares):
-            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
+            if not _is_number(share) or not 0 < share < 1:
                 yield InvalidField((field, index), share, f"{share!r} is not a share above 0 and below 1")
-    for field, low, high in (("seeds", 1, 20), ("seed", 0, 2**62)):
-        number = content.get(field)
-        whole = isinstance(number, int) and not isinstance(number, bool)
-        if number is not None and not (whole and low <= number <= high):
-            yield InvalidField((field,), number, f"{number!r} is not a whole number from {low} to {high}")
+            elif any(round(100 * share) == round(100 * other) for other in shares[:index] if _is_number(other)):
+                message = f"another share is {round(100 * share)} %, too: networks are named by whole percents"
+                yield InvalidField((field, index), share, message)
+    for field, low, high in (("seeds", 1, 20), ("controls", 0, 20), ("seed", 0, 2**62)):
+        if content.get(field) is not None:
+            yield from _number_errors((field,), content[field], low, high)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _alike(methods: Sequence[Any]) -> Iterator[InvalidField]:
+    """Entries whose networks would have the same name."""
+    seen: dict[str, int] = {}
+    for index, method in enumerate(methods):
+        options = method if isinstance(method, Mapping) else {"method": method}
+        if isinstance(options.get("method"), str) and seen.setdefault(label := _label(options), index) != index:
+            message = (
+                f"{label!r} is there twice: entries of one method must differ in mode, score, scope or whether they "
+                "are retrained; compare other options in two experiments"
+            )
+            yield InvalidField(("methods", index), label, message)
+
+
+def _number_errors(path: FieldPath, number: Any, low: int, high: int) -> Iterator[InvalidField]:
+    whole = isinstance(number, int) and not isinstance(number, bool)
+    if not (whole and low <= number <= high):
+        yield InvalidField(path, number, f"{number!r} is not a whole number from {low} to {high}")
 
 
 def _named(minima: Any) -> list[str]:

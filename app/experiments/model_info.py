@@ -16,6 +16,7 @@ from typing import Any
 from valleyscope.app.experiments.json_subprocess import JsonSubprocess, SubprocessFailed
 from valleyscope.app.experiments.model_info_cache import DiskCache
 from valleyscope.app.experiments.spec import Model
+from valleyscope.training.losses import LossName
 
 log = logging.getLogger(__name__)
 
@@ -33,13 +34,15 @@ class ModelInfo:
     """Facts about a network: `tensors` has the shape and the safetensors type of each tensor by name.
 
     `norms` are the smallest and the median norm of the groups before training, by structure and by whether biases
-    belong to the group; empty if the network is too large to build.
+    belong to the group; empty if the network is too large to build. `groups` are the numbers of filters of its layers
+    but the output.
     """
 
     parameters: int
     multiply_adds: int
     tensors: dict[str, tuple[tuple[int, ...], str]]
     norms: dict[tuple[str, bool], tuple[float, float]]
+    groups: tuple[int, ...] = ()
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> ModelInfo:
@@ -48,6 +51,7 @@ class ModelInfo:
             multiply_adds=values["multiply_adds"],
             tensors={name: (tuple(shape), kind) for name, shape, kind in values["tensors"]},
             norms={(structure, bias): (low, middle) for structure, bias, low, middle in values["norms"]},
+            groups=tuple(values.get("groups", ())),
         )
 
 
@@ -69,40 +73,42 @@ class ModelInfoCache:
     def close(self) -> None:
         self._subprocess.close()
 
-    def cached(self, model: Model, dataset: str) -> ModelInfo | None:
-        found = self._find(model, dataset)
+    def cached(self, model: Model, dataset: str, loss: LossName = "cross_entropy") -> ModelInfo | None:
+        found = self._find(model, dataset, loss)
         return found if isinstance(found, ModelInfo) else None
 
-    def inspect(self, model: Model, dataset: str) -> ModelInfo:
+    def inspect(self, model: Model, dataset: str, loss: LossName = "cross_entropy") -> ModelInfo:
         """The facts about a network for a data set; raises BadModel."""
-        found = self._find(model, dataset)
+        found = self._find(model, dataset, loss)
         if found is None:
             with self._inspect_lock:
                 # Another thread may have inspected the same network meanwhile.
-                found = self._find(model, dataset) or self._keep(model, dataset, self._request(model, dataset))
+                key = (model, dataset, loss)
+                found = self._find(*key) or self._keep(*key, self._request(*key))
         if isinstance(found, BadModel):
             raise BadModel(str(found))
         return found
 
-    def _find(self, model: Model, dataset: str) -> ModelInfo | BadModel | None:
-        known = self._entries.get(_key(model, dataset))
+    def _find(self, model: Model, dataset: str, loss: LossName) -> ModelInfo | BadModel | None:
+        known = self._entries.get(_key(model, dataset, loss))
         if known is not None:
             return known
         stored = None if self._disk_cache is None else self._disk_cache.get(model, dataset)
         if stored is None or stored["parameters"] > self._max_parameters:
             return None
-        return self._keep(model, dataset, ModelInfo.from_json(stored))
+        return self._keep(model, dataset, loss, ModelInfo.from_json(stored))
 
-    def _keep(self, model: Model, dataset: str, found: ModelInfo | BadModel) -> ModelInfo | BadModel:
+    def _keep(self, model: Model, dataset: str, loss: LossName, found: ModelInfo | BadModel) -> ModelInfo | BadModel:
         if len(self._entries) >= _MAX_ENTRIES:
             self._entries.clear()
-        self._entries[_key(model, dataset)] = found
+        self._entries[_key(model, dataset, loss)] = found
         return found
 
-    def _request(self, model: Model, dataset: str) -> ModelInfo | BadModel:
+    def _request(self, model: Model, dataset: str, loss: LossName) -> ModelInfo | BadModel:
         request = {
             "model": model.model_dump(),
             "dataset": dataset,
+            "loss": loss,
             "data_root": None if self._data_root is None else str(self._data_root),
             "max_parameters": self._max_parameters,
         }
@@ -121,5 +127,5 @@ class ModelInfoCache:
         return ModelInfo.from_json(answer)
 
 
-def _key(model: Model, dataset: str) -> str:
-    return json.dumps([model.model_dump(), dataset], sort_keys=True, default=str)
+def _key(model: Model, dataset: str, loss: LossName) -> str:
+    return json.dumps([model.model_dump(), dataset, loss], sort_keys=True, default=str)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,7 +12,9 @@ from torch import nn
 
 from valleyscope.app.experiments.json_subprocess import serve_requests
 from valleyscope.training.dataset_sources import SOURCES
+from valleyscope.training.losses import LossName
 from valleyscope.training.models import build_model, count_parameters, multiply_adds
+from valleyscope.training.models.registry import Samples
 from valleyscope.training.parameter_groups import group_norms, partition, prunable
 from valleyscope.training.settings import Structure
 
@@ -30,8 +33,8 @@ _TYPES = {
 
 def inspect_model(request: dict[str, Any]) -> dict[str, Any]:
     """Build the network on the meta device, which takes no memory, then with values unless it is too large."""
-    shape, classes = _sample_shape(request["dataset"], request["data_root"])
-    model, cost = _build_on_meta(request["model"], shape, classes)
+    samples = _samples(request["dataset"], request["data_root"], request.get("loss", "cross_entropy"))
+    model, cost = _build_on_meta(request["model"], samples)
     parameters = count_parameters(model)
     if parameters > request["max_parameters"]:
         limit = f"{request['max_parameters']:,}"
@@ -40,16 +43,27 @@ def inspect_model(request: dict[str, Any]) -> dict[str, Any]:
         "parameters": parameters,
         "multiply_adds": cost,
         "tensors": [[name, list(tensor.shape), _TYPES[tensor.dtype]] for name, tensor in model.state_dict().items()],
-        "norms": list(_norms(build_model(request["model"], input_shape=shape, classes=classes, seed=0))),
+        "groups": [layer["params"][0].shape[0] for layer in prunable(partition(model))],
+        "norms": list(_norms(build_model(request["model"], samples, seed=0))),
     }
 
 
-def _build_on_meta(model: dict[str, Any], shape: tuple[int, ...], classes: int) -> tuple[nn.Module, int]:
+@dataclass(frozen=True)
+class _Samples:
+    """What a network depends on, of a data set that need not be loaded."""
+
+    shape: tuple[int, ...]
+    classes: int
+    output_shape: tuple[int, ...]
+    loss: LossName = "cross_entropy"
+
+
+def _build_on_meta(model: dict[str, Any], samples: Samples) -> tuple[nn.Module, int]:
     """The network and its multiply-adds per sample."""
 
     def build() -> tuple[nn.Module, int]:
-        network = build_model(model, input_shape=shape, classes=classes)
-        return network, multiply_adds(network, shape)
+        network = build_model(model, samples)
+        return network, multiply_adds(network, samples.shape)
 
     try:
         with torch.device("meta"):
@@ -60,13 +74,13 @@ def _build_on_meta(model: dict[str, Any], shape: tuple[int, ...], classes: int) 
         raise
 
 
-def _sample_shape(dataset: str, root: str | None) -> tuple[tuple[int, ...], int]:
+def _samples(dataset: str, root: str | None, loss: LossName) -> Samples:
     if dataset in SOURCES:
-        return SOURCES[dataset].shape, SOURCES[dataset].classes
+        source = SOURCES[dataset]
+        return _Samples(source.shape, source.classes, (source.classes,))
     from valleyscope.training.datasets import load_dataset
 
-    loaded = load_dataset(dataset, root=None if root is None else Path(root))
-    return loaded.shape, loaded.classes
+    return load_dataset(dataset, root=None if root is None else Path(root), loss=loss)
 
 
 def _norms(model: nn.Module) -> Iterator[list[Any]]:

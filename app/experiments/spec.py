@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from valleyscope.app.experiments.curvature_spec import Curvature, Direction, curvature_errors
+from valleyscope.app.experiments.families import Pairs, family_errors, judged_pairs, wanted_lines
+from valleyscope.app.experiments.fork_sweep import ForkSweep, label_of, with_forks
+from valleyscope.app.experiments.forks import fork_errors, inherited_from_trunk, start_of, trunk_of
 from valleyscope.app.experiments.method_comparison import star, with_methods
 from valleyscope.app.experiments.spec_errors import InvalidField, raise_errors
 from valleyscope.app.experiments.spec_errors import Path as FieldPath
 from valleyscope.landscape.storage.records import coinciding_lines, line_name
+from valleyscope.training.dataset_sources import SOURCES
+from valleyscope.training.losses import IN_NATS, LossName
 from valleyscope.training.methods.catalog import METHODS, OPTIONS
 from valleyscope.training.methods.requirements import missing_requirement
 from valleyscope.training.models import describe_models
+from valleyscope.training.optimizers import OPTIMIZER_OPTIONS, optimizer_info
 from valleyscope.training.settings import LARGEST_SEED, STRENGTHS, Training
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
 _MIN_SNAPSHOTS = 3
-_MOST_MINIMA = 24
+_AS_JSON: Any = {"x-form": "json"}
+"""The form offers one input with JSON for the field."""
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
 
 
@@ -52,7 +59,10 @@ class Model(BaseModel):
     """A network by name, with the options of its architecture."""
 
     model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
-    name: str = Field("cnn", description="architecture: cnn, lenet, mlp, vgg16, ..., or package.module:factory")
+    name: str = Field(
+        "cnn",
+        description="cnn, lenet, mlp, vgg16, ...; torchvision:NAME, timm:NAME, hf:NAME; or package.module:factory",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -131,11 +141,22 @@ class Plane(BaseModel):
     model_config = _STRICT
     through: tuple[str, str, str] | None = Field(None, description="three points: minima, or bends such as valley.bend")
     around: Name | None = Field(None, description="minimum around which two random directions are taken")
+    aligned: bool = Field(
+        False, description="the minima of `through` with their hidden units in the order of the first, as `align` says"
+    )
     trajectory: Name | None = Field(None, description="minimum whose training path gives the principal directions")
     resolution: int = Field(41, ge=3, le=401, description="grid points along each axis")
     margin: float = Field(0.2, ge=0, le=10, description="space around the named points, as a share of their extent")
     complete: Literal["random"] | None = Field(None, description="what replaces a missing direction; else refused")
     seed: Seed = Field(0, description="seed of random directions")
+    accuracy: float | None = Field(
+        None, gt=0, le=1, description="estimate the surface to this relative error of the loss; by default it is exact"
+    )
+    directions: tuple[Direction, Direction] | None = Field(
+        None,
+        description="of `around`, instead of random ones: sharpest, flattest, or eigenvectors by number from 1, "
+        "the largest; they need `curvature`",
+    )
 
     @model_validator(mode="after")
     def _check_plane(self) -> Self:
@@ -144,6 +165,12 @@ class Plane(BaseModel):
             raise ValueError(f"give exactly one of through, around and trajectory, not {' and '.join(given) or 'none'}")
         if self.through is not None and len(set(self.through)) < 3:
             raise ValueError(f"through={list(self.through)} needs three different points")
+        if self.directions is not None and self.around is None:
+            raise ValueError("directions belong to a plane around a minimum: give around, too")
+        if self.directions is not None:
+            first, second = (1 if direction == "sharpest" else direction for direction in self.directions)
+            if first == second or any(isinstance(number, int) and number < 1 for number in (first, second)):
+                raise ValueError(f"directions={list(self.directions)}: give two different ones, numbers from 1")
         return self
 
 
@@ -153,7 +180,12 @@ class Judgement(BaseModel):
     model_config = _STRICT
     between: tuple[Name, Name] | None = Field(None, description="the two minima in question; by default the first two")
     control: Name | None = Field(None, description="unrelated minimum beside them; by default the third")
-    tolerance: float = Field(0.05, gt=0, le=100, description="rise in nats up to which a path is flat")
+    tolerance: float = Field(
+        0.05,
+        gt=0,
+        le=100,
+        description="rise in nats up to which a path is flat; by default 5 % of a loss with its own unit",
+    )
     error_tolerance: float = Field(0.01, gt=0, lt=1, description="the same for the test error, as a fraction")
     level: float = Field(0.95, gt=0.5, lt=1, description="level of the bootstrap interval")
     resamples: int = Field(1000, ge=100, le=20_000, description="bootstrap resamplings")
@@ -165,12 +197,23 @@ class Spec(BaseModel):
 
     model_config = _STRICT
     name: Text = Field("experiment", min_length=1, max_length=120, description="what people call it")
-    dataset: Text = Field("digits", min_length=1, max_length=400, description="digits, mnist, ..., or npz:PATH")
+    dataset: Text = Field(
+        "digits",
+        min_length=1,
+        max_length=400,
+        description="digits, mnist, ..., npz:PATH, folder:PATH@SIZE, hf:NAME@SIZE, or package.module:factory",
+    )
     model: Model = Field(Model(), description="the network")
+    loss: LossName = Field(
+        "cross_entropy",
+        description="cross_entropy for classes; mse, l1 or bce where npz: or own data have numbers as y",
+    )
     seed: Seed = Field(0, description="seed of everything without a seed")
     training: Training = Field(Training(), description="settings of all minima, unless a minimum overrides them")
     minima: dict[Name, Minimum] = Field(
-        min_length=1, max_length=256, description="the trained networks, by name; every pair gets its line"
+        min_length=1,
+        max_length=256,
+        description="the trained networks, by name; every pair gets its line, unless pairs chooses",
     )
     methods: tuple[str | dict[str, Any], ...] | None = Field(
         None, max_length=32, description="pruning methods to compare, instead of minima; or objects with their options"
@@ -178,6 +221,23 @@ class Spec(BaseModel):
     sparsities: tuple[float, ...] | None = Field(None, max_length=8, description="shares of zero groups for `methods`")
     macs: tuple[float, ...] | None = Field(None, max_length=8, description="shares of multiply-adds left, instead")
     seeds: int | None = Field(None, ge=1, le=20, description="repetitions of `methods`, each from another seed")
+    pairs: Pairs | None = Field(
+        None,
+        description="pairs of minima that get a line: all (the default), star from the first one, or a list",
+        json_schema_extra=_AS_JSON,
+    )
+    ensembles: dict[Name, tuple[Name, ...]] | None = Field(
+        None,
+        max_length=32,
+        description="sets of minima, evaluated as the mean of weights and the mean of predictions",
+        json_schema_extra=_AS_JSON,
+    )
+    forks: ForkSweep | None = Field(
+        None, description="forks of one minimum at several epochs, beside minima", json_schema_extra=_AS_JSON
+    )
+    controls: int | None = Field(
+        None, ge=0, le=20, description="seeds of `methods` that have the two controls; by default all"
+    )
     curves: dict[Name, Curve] | None = Field(
         None, max_length=32, description="curves by name; by default from the first minimum"
     )
@@ -191,17 +251,23 @@ class Spec(BaseModel):
     precision: Precision = Field(
         "float32", description="float32 throughout, or faster and less exact matrix products on GPUs (tf32)"
     )
+    align: Literal["none", "weights", "activations"] = Field(
+        "none", description="lines also with the hidden units of their end in the order of their start, matched by this"
+    )
     samples: int | None = Field(
         None, ge=1, le=10**9, description="evaluate on this many samples of each split; by default all"
     )
     points: int = Field(61, ge=3, le=10_001, description="values of t along curves and lines")
     verdict: Judgement = Field(Judgement(), description="what is judged, and how")
+    curvature: Curvature | None = Field(
+        None, description="eigenvalues and direction factors of minima; none by default"
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _check_minima(cls, values: Any) -> Any:
         if isinstance(values, dict):
-            values = with_methods(values)
+            values = with_forks(with_methods(values))
         if isinstance(values, dict) and values.get("minima") is None:
             message = "minima is missing: name at least one, as {'sgd': {'optimizer': 'sgd'}}"
             raise_errors([InvalidField(("minima",), None, message)])
@@ -211,19 +277,39 @@ class Spec(BaseModel):
     def _check_references(self) -> Self:
         raise_errors(
             [
+                *self._loss_errors(),
                 *self._split_errors(),
                 *self._method_errors(),
+                *fork_errors(self),
+                *family_errors(self),
                 *self._curve_errors(),
                 *self._plane_errors(),
                 *self._verdict_errors(),
+                *curvature_errors(self),
             ]
         )
         return self
 
+    def _loss_errors(self) -> Iterator[InvalidField]:
+        if self.loss != "cross_entropy" and (self.dataset in SOURCES or self.dataset.startswith(("folder:", "hf:"))):
+            message = (
+                f"{self.loss!r} needs numbers as targets, and {self.dataset!r} has class numbers: use cross_entropy, "
+                "or npz:PATH with numbers as y_train and y_test"
+            )
+            yield InvalidField(("loss",), self.loss, message)
+
+    @property
+    def loss_unit(self) -> str:
+        """The unit of losses: nats, or empty for their own."""
+        return "nats" if self.loss in IN_NATS else ""
+
+    @property
+    def tolerance(self) -> float | None:
+        """That of the verdict; None where it follows the loss, which has a unit of its own."""
+        given = "tolerance" in self.verdict.model_fields_set
+        return self.verdict.tolerance if given or self.loss_unit == "nats" else None
+
     def _method_errors(self) -> Iterator[InvalidField]:
-        if self.methods is None and len(self.minima) > _MOST_MINIMA:
-            message = f"{len(self.minima)} minima have too many lines between them: give {_MOST_MINIMA} at most"
-            yield InvalidField(("minima",), len(self.minima), message)
         if self.training.of is not None:
             yield InvalidField(("training", "of"), self.training.of, "training cannot have it: give `of` in a minimum")
         for name, own in self.minima.items():
@@ -255,12 +341,12 @@ class Spec(BaseModel):
             yield InvalidField(("minima", name, field), getattr(merged, field), message)
 
     def sources(self, name: str) -> list[str]:
-        """The minima whose weights a minimum starts from, one through the other."""
+        """The minima whose weights or runs a minimum starts from, one through the other."""
         found: list[str] = []
-        source = self.minima[name].of
+        source = start_of(self, name)
         while source in self.minima and source not in found:
             found.append(source)
-            source = self.minima[source].of
+            source = start_of(self, source)
         return found
 
     def _split_errors(self) -> Iterator[InvalidField]:
@@ -294,12 +380,21 @@ class Spec(BaseModel):
                 if point not in points:
                     message = f"{point!r} is unknown: use one of {', '.join(sorted(points))}"
                     yield InvalidField(("planes", name, "through", index), point, message)
+            if plane.aligned:
+                yield from self._aligned_plane_errors(name, plane)
             for field in ("around", "trajectory"):
                 centre = getattr(plane, field)
                 if centre is not None and centre not in self.minima:
                     yield self._unknown_minimum(("planes", name, field), centre)
             if plane.trajectory in self.minima:
                 yield from self._trajectory_errors(("planes", name, "trajectory"), plane.trajectory)
+
+    def _aligned_plane_errors(self, name: str, plane: Plane) -> Iterator[InvalidField]:
+        path: FieldPath = ("planes", name, "aligned")
+        if self.align == "none":
+            yield InvalidField(path, True, "an aligned plane needs `align: weights` or `activations` in the spec")
+        if not set(plane.through or ("",)) <= set(self.minima):
+            yield InvalidField(path, True, "an aligned plane goes through three minima, not through bends")
 
     def _trajectory_errors(self, path: FieldPath, name: str) -> Iterator[InvalidField]:
         """Principal directions need three points; without this check training would run first."""
@@ -337,13 +432,22 @@ class Spec(BaseModel):
         if own.checkpoint is not None:
             return own
         inherited = self.training.model_dump(exclude_unset=True)
+        if (trunk := trunk_of(self, name)) is not None:
+            inherited = inherited_from_trunk(self, name, trunk)
         if own.model_fields_set & {"optimizer", "method"}:  # another method than that of `training`
             inherited = {field: value for field, value in inherited.items() if field not in ("optimizer", "method")}
         merged = {"seed": self.seed} | inherited | own.model_dump(exclude_unset=True)
         # Options that `training` has for other methods are not this one's; plain SGD never minded AltSDP's.
-        options = METHODS[merged.get("method") or "altsdp"].options
-        for field in OPTIONS - set(options) - own.model_fields_set:
+        options = set(METHODS[merged.get("method") or "altsdp"].options)
+        if merged.get("method") is None and merged.get("optimizer", "sgd") != "altsdp":
+            options.discard("retrain")
+        for field in OPTIONS - options - own.model_fields_set:
             merged.pop(field, None)
+        info = optimizer_info(merged.get("optimizer", "sgd"))
+        for field in OPTIMIZER_OPTIONS - set(info.options) - own.model_fields_set:
+            merged.pop(field, None)
+        if not info.momentum and "momentum" not in own.model_fields_set:
+            merged.pop("momentum", None)
         strengths = own.model_fields_set.intersection(STRENGTHS)
         for name in strengths and set(STRENGTHS) - strengths:
             merged.pop(name, None)
@@ -357,7 +461,7 @@ class Spec(BaseModel):
         """The curves given, or one that joins the judged pair and one from its first minimum to the control."""
         if self.curves is not None:
             return self.curves
-        if self.between is None:
+        if self.between is None or self.forks is not None:
             return {}
         start, end = self.between
         ends = {"valley": end, "contrast": self.control}
@@ -376,6 +480,10 @@ class Spec(BaseModel):
             return {"around": Plane(around=next(iter(self.minima)))}
         start, end = self.between
         planes = {}
+        if self.forks is not None and len(self.forks.epochs) > 1:
+            first = f"{label_of(self.forks.each[-1])}_e{self.forks.epochs[0]}"
+            if first in self.minima and {start, end} == set(self.forks.judged):
+                planes["forks"] = Plane(through=(start, end, first), complete="random")
         joining = [name for name, curve in self.all_curves.items() if {curve.start, curve.end} == {start, end}]
         if joining:
             planes["valley"] = Plane(through=(start, end, self.bends(joining[0])[0]), complete="random")
@@ -398,8 +506,11 @@ class Spec(BaseModel):
     @property
     def lines(self) -> list[tuple[str, str]]:
         """Every pair of minima, in the order of the spec; of a comparison of methods, SGD and each other network."""
+        if self.forks is not None:
+            known = self.forks.lines(list(self.minima))
+            return [*known, *(pair for pair in judged_pairs(self) if not {pair, pair[::-1]} & set(known))]
         if self.methods is None:
-            return list(combinations(self.minima, 2))
+            return wanted_lines(self)
         start, end = self.between or (None, None)
         judged = [(start, other) for other in (end, self.control) if start in self.minima and other in self.minima]
         return list(dict.fromkeys([*star(list(self.minima)), *judged]))
@@ -409,6 +520,8 @@ class Spec(BaseModel):
         """The two minima that the verdict compares."""
         if self.verdict.between is not None or len(self.minima) < 2:
             return self.verdict.between
+        if self.forks is not None and {*self.forks.judged} <= self.minima.keys():
+            return self.forks.judged
         others = [name for name in self.minima if name != self.verdict.control]
         start, end = (others if len(others) > 1 else list(self.minima))[:2]
         return start, end
@@ -417,8 +530,10 @@ class Spec(BaseModel):
     def control(self) -> str | None:
         """The unrelated minimum beside them."""
         rest = [name for name in self.minima if name not in (self.between or ())]
-        if self.methods is not None and "control" in rest:
-            return self.verdict.control or "control"
+        if self.forks is not None:  # a fork is no unrelated minimum
+            rest = [name for name in rest if name not in self.forks.made]
+        if self.methods is not None:
+            return self.verdict.control or ("control" if "control" in rest else None)
         return self.verdict.control or (rest[0] if rest else None)
 
     def resolved(self) -> dict[str, Any]:
@@ -430,7 +545,8 @@ class Spec(BaseModel):
             "curves": {name: curve.model_dump(mode="json", by_alias=True) for name, curve in self.all_curves.items()},
             "planes": {name: plane.model_dump(mode="json") for name, plane in self.all_planes.items()},
             "verdict": self.verdict.model_dump(mode="json")
-            | {"between": None if self.between is None else list(self.between), "control": self.control},
+            | {"between": None if self.between is None else list(self.between), "control": self.control}
+            | {"tolerance": self.tolerance},
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -442,7 +558,7 @@ def _settings(minimum: Minimum) -> dict[str, Any]:
     """What makes a minimum: its checkpoint, or the settings of its training."""
     if minimum.checkpoint is not None:
         return {"checkpoint": minimum.checkpoint}
-    return minimum.model_dump(mode="json", exclude={"checkpoint"})
+    return minimum.model_dump(mode="json", by_alias=True, exclude={"checkpoint"})
 
 
 def read_spec(path: str | Path) -> Spec:

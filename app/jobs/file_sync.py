@@ -82,7 +82,7 @@ class TaskFileSync:
     @contextmanager
     def uploading(self) -> Iterator[None]:
         """Upload the state of a running task every few seconds: another host may have to continue from it."""
-        if not self._store.remote or self._task.kind not in (Kind.TRAIN, Kind.FIT):
+        if not self._store.remote or self._task.kind not in (Kind.TRAIN, Kind.FIT, Kind.CURVATURE, Kind.DIRECTIONS):
             yield
             return
         ended = threading.Event()

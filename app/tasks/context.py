@@ -14,6 +14,8 @@ from torch import Tensor, nn
 
 from valleyscope.app.experiments.experiment_writer import WORK
 from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.tasks.aligned_minimum import aligned_minimum
+from valleyscope.app.tasks.measured_planes import measured_plane
 from valleyscope.app.tasks.torch_device import SMALLEST_BLOCK, retry_smaller_blocks, torch_device
 from valleyscope.landscape import Bezier, Plane, PolyChain, flatten
 from valleyscope.landscape.evaluation.evaluator import Evaluator
@@ -21,14 +23,15 @@ from valleyscope.landscape.geometry.curves import Curve
 from valleyscope.landscape.storage.records import Floats
 from valleyscope.training import Dataset, build_model, load_dataset
 from valleyscope.training.checkpoints import load_checkpoint
+from valleyscope.training.losses import LossName
 
 T = TypeVar("T")
 
 
 @lru_cache(maxsize=2)
-def dataset(name: str, root: Path | None) -> Dataset:
+def dataset(name: str, root: Path | None, loss: LossName = "cross_entropy") -> Dataset:
     """A data set, kept in memory for the next task."""
-    return load_dataset(name, root=root, device=torch_device())
+    return load_dataset(name, root=root, device=torch_device(), loss=loss)
 
 
 class TaskContext:
@@ -41,13 +44,18 @@ class TaskContext:
         self.data_root = data_root
         self.checkpoints = checkpoints
         self._vectors: dict[str, Tensor] = {}
+        self._aligned: dict[tuple[str, str], Tensor] = {}
         self._curves: dict[str, Curve] = {}
         self._planes: dict[str, Plane] = {}
+        self.axes: dict[str, tuple[str, str]] = {}
+        """What the axes of planes along measured directions are called."""
         self._evaluator: Evaluator | None = None
+        self.estimates: dict[str, object] = {}
+        """The estimates of planes as ``estimate_tasks`` keeps them."""
 
     @property
     def data(self) -> Dataset:
-        return dataset(self.spec.dataset, self.data_root)
+        return dataset(self.spec.dataset, self.data_root, self.spec.loss)
 
     def network(self, seed: int = 0) -> nn.Module:
         """A network of the spec's architecture, freshly initialised, in the memory of the machine."""
@@ -64,7 +72,7 @@ class TaskContext:
     def minimum(self, name: str) -> Tensor:
         """The weights of a minimum as a flat vector."""
         if name not in self._vectors:
-            self._vectors[name] = self._weights(self.minimum_file(name))
+            self._vectors[name] = self.weights(self.minimum_file(name))
         return self._vectors[name]
 
     def curve(self, name: str) -> Curve:
@@ -86,6 +94,9 @@ class TaskContext:
     def sharpness_file(self, minimum: str) -> Path:
         return self.work / f"sharpness-{minimum}.json"
 
+    def alignment_file(self, line: str) -> Path:
+        return self.work / f"aligned-{line}.json"
+
     def compact_file(self, minimum: str) -> Path:
         return self.work / f"compact-{minimum}.json"
 
@@ -97,23 +108,36 @@ class TaskContext:
                 named |= dict(zip(self.spec.bends(name), self.curve(name).points[1:-1], strict=True))
         return named
 
+    def points_on(self, plane: str) -> dict[str, Tensor]:
+        """All named points for a plane: on an aligned one, the minima that it goes through are aligned to the first."""
+        spec = self.spec.all_planes[plane]
+        first, *others = spec.through if spec.aligned and spec.through is not None else ("",)
+        for other in others:
+            if (other, first) not in self._aligned:
+                self._aligned[other, first] = aligned_minimum(self, other, first)[0]
+        return self.points() | {other: self._aligned[other, first] for other in others}
+
     def snapshots(self, minimum: str) -> Tensor:
         """The weights along a training run, one row each, oldest first."""
-        return torch.stack([self._weights(file) for file in self.snapshot_files(minimum)])
+        return torch.stack([self.weights(file) for file in self.snapshot_files(minimum)])
 
-    def trajectories(self, plane: str) -> dict[str, Floats]:
-        """The snapshots of every trained minimum that kept some, projected on a plane, one row of x and y each."""
-        found = {}
+    def trajectories(self, plane: str) -> tuple[dict[str, Floats], dict[str, Floats]]:
+        """The snapshots of every trained minimum that kept some, projected on a plane, and their distances from it."""
+        found, offsets = {}, {}
         for minimum in self.spec.minima:
             if self.minimum_file(minimum).is_file() and (files := self.snapshot_files(minimum)):
                 # One at a time: a hundred copies of a large network would not fit into memory.
-                found[minimum] = np.array([self.plane(plane).coordinates(self._weights(file)) for file in files])
-        return found
+                weights = map(self.weights, files)
+                places = [(self.plane(plane).coordinates(each), self.plane(plane).distance(each)) for each in weights]
+                found[minimum] = np.array([place for place, _ in places])
+                offsets[minimum] = np.array([distance for _, distance in places])
+        return found, offsets
 
     def snapshot_files(self, minimum: str) -> list[Path]:
         return sorted((self.work / minimum).glob("snapshot-*.safetensors"))
 
-    def _weights(self, file: Path) -> Tensor:
+    def weights(self, file: Path) -> Tensor:
+        """The weights of a checkpoint as a flat vector."""
         model = self.network()
         load_checkpoint(file, model)
         return flatten(model)
@@ -122,9 +146,11 @@ class TaskContext:
         if name not in self._planes:
             spec = self.spec.all_planes[name]
             if spec.through is not None:
-                named = self.points()
+                named = self.points_on(name)
                 a, b, c = (named[point] for point in spec.through)
                 self._planes[name] = Plane.through(a, b, c, names=spec.through, complete=spec.complete, seed=spec.seed)
+            elif spec.around is not None and spec.directions is not None:
+                self._planes[name] = self._measured_plane(name)
             elif spec.around is not None:
                 self._planes[name] = Plane.around(
                     self.minimum(spec.around), self.network(), seed=spec.seed, name=spec.around
@@ -134,6 +160,18 @@ class TaskContext:
                 self._planes[name] = Plane.principal(self.snapshots(spec.trajectory))
         return self._planes[name]
 
+    def _measured_plane(self, name: str) -> Plane:
+        """A plane along measured directions; the judged minima are in its frame."""
+        spec = self.spec.all_planes[name]
+        assert spec.around is not None
+        assert spec.directions is not None
+        judged = [minimum for minimum in self.spec.between or () if minimum != spec.around]
+        others = {minimum: self.minimum(minimum) for minimum in judged}
+        plane, self.axes[name] = measured_plane(
+            self.work, spec.around, self.minimum(spec.around), spec.directions, others
+        )
+        return plane
+
     def evaluate(self, action: Callable[[Evaluator], T]) -> T:
         """Do something with the evaluator; one that takes fewer samples at a time, where memory is full."""
 
@@ -141,7 +179,9 @@ class TaskContext:
             if self._evaluator is None or (block is not None and block < self._evaluator.block):
                 self._evaluator = None  # its memory is needed for the next
                 model = self._reference().to(torch_device())
-                self._evaluator = Evaluator(model, self.splits(), batch_norm=self.spec.batch_norm, block=block)
+                self._evaluator = Evaluator(
+                    model, self.splits(), loss=self.spec.loss, batch_norm=self.spec.batch_norm, block=block
+                )
             return action(self._evaluator)
 
         return retry_smaller_blocks(

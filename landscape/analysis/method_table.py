@@ -24,6 +24,8 @@ COLUMNS: Final = {
     "train_loss": "train loss",
     "zero_groups": "zero groups",
     "macs": "multiply-adds left",
+    "latency_1": "latency left, 1 sample",
+    "latency_32": "latency left, 32 samples",
     "rise": "rise to SGD",
     "barrier": "barrier to SGD",
     "time": "training time over SGD's",
@@ -137,6 +139,7 @@ def _measured(landscape: Landscape, minimum: MinimumRecord) -> dict[str, float]:
         "zero_groups": minimum.final.get("zero_groups"),
         "macs": minimum.pruning.get("macs", 1.0 if not minimum.pruning else None),
     }
+    found |= _latencies(minimum)
     if sgd is not None and sgd.name != minimum.name:
         split = (landscape.verdict or {}).get("split", "train")
         path = between(landscape.lines, sgd.name, minimum.name)
@@ -146,6 +149,20 @@ def _measured(landscape: Landscape, minimum: MinimumRecord) -> dict[str, float]:
     if sgd is not None:
         found["time"] = _seconds_over(minimum, sgd)
     return {column: float(value) for column, value in found.items() if value is not None and math.isfinite(value)}
+
+
+def _latencies(minimum: MinimumRecord) -> dict[str, float]:
+    """The median latency of the compact network over that of the whole one, both measured in turn; 1 without zeros."""
+    compact = minimum.compact
+    if compact is None or "refused" in compact:
+        return {}
+    if not compact.get("smaller"):
+        return {"latency_1": 1.0, "latency_32": 1.0}
+    return {
+        f"latency_{batch}": timed["after"]["median"] / timed["before"]["median"]
+        for batch, timed in compact.get("latency", {}).items()
+        if f"latency_{batch}" in COLUMNS
+    }
 
 
 def _seconds_over(minimum: MinimumRecord, sgd: MinimumRecord) -> float | None:

@@ -34,7 +34,7 @@ def with_path_estimates(
 
 
 def known_estimate(verdict: Mapping[str, Any] | None, name: str) -> Barrier | None:
-    """What a verdict keeps of a path; None without intervals, where a loss overflows, or if it is malformed."""
+    """What a verdict keeps of a path; None where a loss overflows, or if it is malformed."""
     paths = (verdict or {}).get("paths")
     found = paths.get(name) if isinstance(paths, Mapping) else None
     if not isinstance(found, Mapping):
@@ -47,7 +47,7 @@ def known_estimate(verdict: Mapping[str, Any] | None, name: str) -> Barrier | No
 
 
 def _estimate(values: Any, key: str) -> Estimate | None:
-    """A number with its bounds; an uploaded file may have anything here."""
+    """A number with its bounds, if it has some; an uploaded file may have anything here."""
     if not isinstance(values, Mapping):
         return None
     numbers = [
@@ -55,4 +55,5 @@ def _estimate(values: Any, key: str) -> Estimate | None:
         for name in (key, "low", "high")
         if isinstance(number := values.get(name), int | float) and not isinstance(number, bool)
     ]
-    return Estimate(*numbers) if len(numbers) == 3 else None
+    without_bounds = values.get("low") is None and values.get("high") is None
+    return Estimate(*numbers) if len(numbers) == (1 if without_bounds else 3) else None

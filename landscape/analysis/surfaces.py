@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
+from valleyscope.landscape.analysis.estimated_surface import EstimatedSurface, checked_accuracy, estimate_surface
 from valleyscope.landscape.cancellation import CancelCheck
 from valleyscope.landscape.drawing import result_figures
 from valleyscope.landscape.evaluation.accumulators import Values
@@ -41,6 +42,10 @@ class Surface:
     splits: Mapping[str, Grid]
     plane: Plane | None = None
     unit: str = "nats"
+    evaluated: float = 1.0
+    """The share of all pairs of a sample and a point that was computed; 1 where the surface is exact."""
+    note: str = ""
+    """Of an estimated surface: what was computed exactly all the same, and why."""
 
     def __repr__(self) -> str:
         return f"Surface({len(self.x)} by {len(self.y)} points, splits {', '.join(self.splits)})"
@@ -78,6 +83,9 @@ def surface(
     evaluator: Evaluator | None = None,
     tile_size: int | None = None,
     largest_resolution: int = LARGEST_RESOLUTION,
+    accuracy: float | None = None,
+    seed: int = 0,
+    on_round: Callable[[Surface], object] | None = None,
     progress: Progress | None = None,
     cancelled: CancelCheck | None = None,
 ) -> Surface:
@@ -87,11 +95,22 @@ def surface(
     ``data`` maps splits to (x, y); or give an ``evaluator`` that has the data. ``loss``, ``error``, ``parameters`` and
     ``memory_limit`` are those of ``Evaluator``. Values do not depend on ``tile_size``,
     the number of points that are computed together (default: all).
+
+    With ``accuracy``, such as 0.01, the surface is estimated from a part of all pairs of a sample and a point, until
+    the relative standard error of the loss is at most that, on average (the square root of the mean square) over the
+    points; losses below a thousandth of their range are compared with that. ``loss_error`` and ``error_error`` of a
+    split are the standard errors of every point, ``evaluated`` the share of pairs computed. The samples are drawn with
+    ``seed``; ``on_round`` gets the surface after each round, from a first coarse picture on. Fewer than 500 samples,
+    streamed data and BatchNorm statistics are computed exactly; ``note`` says so.
     """
+    if accuracy is not None:
+        checked_accuracy(accuracy)
     columns, rows = _axes(plane, resolution, x, y, range, margin, largest_resolution)
     options = {"loss": loss, "error": error, "parameters": parameters, "memory_limit": memory_limit}
     evaluator = evaluator_for(model, data, evaluator, batch_norm, **options)
     names = list(evaluator.splits if splits is None else splits)
+    if accuracy is not None:
+        return _estimated(evaluator, plane, columns, rows, names, accuracy, seed, on_round, progress, cancelled)
     shape = (len(rows), len(columns))
     grids = {name: Grid(np.full(shape, np.nan), np.full(shape, np.nan)) for name in names}
     points = len(rows) * len(columns)
@@ -104,6 +123,37 @@ def surface(
             grids[name].error[tile.rows, tile.columns] = values.error
         done += len(tile)
     return Surface(columns, rows, grids, plane, evaluator.unit)
+
+
+def _estimated(
+    evaluator: Evaluator,
+    plane: Plane,
+    x: Floats,
+    y: Floats,
+    names: Sequence[str],
+    accuracy: float,
+    seed: int,
+    on_round: Callable[[Surface], object] | None,
+    progress: Progress | None,
+    cancelled: CancelCheck | None,
+) -> Surface:
+    def as_surface(found: EstimatedSurface) -> Surface:
+        return Surface(x, y, dict(found.grids), plane, evaluator.unit, found.evaluated, "; ".join(found.notes))
+
+    found = estimate_surface(
+        evaluator,
+        plane.basis,
+        x,
+        y,
+        names,
+        accuracy=accuracy,
+        seed=seed,
+        points=list(plane.points.values()),
+        on_round=None if on_round is None else lambda found: on_round(as_surface(found)),
+        progress=progress,
+        cancelled=cancelled,
+    )
+    return as_surface(found)
 
 
 def evaluate_tile(

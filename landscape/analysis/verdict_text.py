@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from valleyscope.landscape.analysis.alignment_text import alignment_sentence
 from valleyscope.landscape.analysis.barriers import Barrier, Estimate
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ NEGLIGIBLE: Final = 1e-6
 def sentence(verdict: Verdict) -> str:
     """The finding, the test error, the loss along the line, the curve and the control."""
     parts = [finding(verdict), _test_error(verdict), _trend(verdict), _curve(verdict), _control(verdict)]
+    parts.append(_alignment(verdict))
     return " ".join(part for part in parts if part)
 
 
@@ -122,7 +124,7 @@ def _curve(verdict: Verdict) -> str:
         case "level valley" | "one basin, sloping":
             return f"{found}; it is not needed for this finding, since even unrelated minima are usually joined by one."
         case "joined by a curve only":
-            return "That is weak evidence: unrelated minima are usually joined by such a curve, too."
+            return "A curve is weak evidence: unrelated minima are usually joined by one, too."
         case "undecided" if not verdict.line.surely_above(verdict.tolerance):
             return f"{found}."
         case _:
@@ -160,6 +162,18 @@ def _control(verdict: Verdict) -> str:
     return f"{text} and a fitted curve one of {_numbers(control.curve, verdict)}."
 
 
+def _alignment(verdict: Verdict) -> str:
+    """Whether hidden units were aligned, and both barriers."""
+    return alignment_sentence(
+        verdict.aligned,
+        kind=verdict.kind.value,
+        between=verdict.between,
+        line=verdict.line,
+        tolerance=verdict.tolerance,
+        number=lambda found: _numbers(found, verdict),
+    )
+
+
 def _test_error(verdict: Verdict) -> str:
     """The range of the error along the line, and whether it is level by its own tolerance."""
     spread, judged = verdict.test_error.get("line"), verdict.test_error_verdict
@@ -170,8 +184,10 @@ def _test_error(verdict: Verdict) -> str:
         return f"Test error along the line: {span}."
     rise = judged.line.rise
     inside = f"; tolerance {_points(judged.tolerance)}"
+    level = "" if verdict.level is None else f"{100 * verdict.level:g} % "
     if rise.low is not None and rise.high is not None:
-        inside = f"{100 * verdict.level:g} % interval {100 * rise.low:.1f} to {100 * rise.high:.1f}{inside}"
+        interval = "none" if rise.low == rise.high else f"{100 * rise.low:.1f} to {100 * rise.high:.1f}"
+        inside = f"{level}interval {interval}{inside}"
     size = f"{_points(rise.value)} ({inside.removeprefix('; ')})"
     if rise.surely_within(judged.tolerance):
         return f"Test error along the line stays within {size}: {span}."
@@ -193,6 +209,8 @@ def _climb(barrier: Barrier | None, verdict: Verdict, *, limit: bool = False) ->
     if _is_none(barrier, verdict):
         return f"has no barrier{tolerance}"
     size = _judged(barrier, verdict) if limit else _numbers(barrier, verdict)
+    if barrier.value < _negligible(verdict):  # and what may be above is in the interval
+        return f"has no barrier{size[size.index(' (') :]}"
     return f"rises {size} above its higher end"
 
 
@@ -201,7 +219,8 @@ def _judged(estimate: Estimate | None, verdict: Verdict) -> str:
     assert estimate is not None
     interval = _interval(estimate, verdict)
     tolerance = f"tolerance {_tolerance(verdict)}"
-    return f"{_number(estimate.value)}{_unit(verdict)} ({f'{interval}; ' if interval else ''}{tolerance})"
+    value = 0.0 if abs(estimate.value) < _negligible(verdict) else estimate.value
+    return f"{_number(value)}{_unit(verdict)} ({f'{interval}; ' if interval else ''}{tolerance})"
 
 
 def _numbers(estimate: Estimate, verdict: Verdict) -> str:
@@ -231,12 +250,12 @@ def _is_none(estimate: Estimate, verdict: Verdict) -> bool:
 
 
 def _interval(estimate: Estimate, verdict: Verdict) -> str:
-    level = verdict.level
     if estimate.low is None or estimate.high is None:
         return ""
+    level = "" if verdict.level is None else f"{100 * verdict.level:g} % "
     if estimate.high - estimate.low < _negligible(verdict):
-        return f"{100 * level:g} % interval none"
-    return f"{100 * level:g} % interval {_number(estimate.low)} to {_number(estimate.high)}"
+        return f"{level}interval none"
+    return f"{level}interval {_number(estimate.low)} to {_number(estimate.high)}"
 
 
 def _number(value: float) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,12 @@ from valleyscope.landscape.curvature._memory import check_memory, vectors_limit
 from valleyscope.landscape.curvature._points import AnyWeights, network_at
 from valleyscope.landscape.curvature.krylov import Floats, NotConverged, Wanted, eigenpairs
 from valleyscope.landscape.curvature.products import BatchNorm, CurvatureProducts, Kind
+from valleyscope.landscape.curvature.saved_state import SavedState
 from valleyscope.landscape.curvature.spectrum import Progress, basis_like
 from valleyscope.landscape.curvature.weight_groups import Partition, WeightGroups, weight_groups
+from valleyscope.landscape.evaluation.objectives import Loss
 from valleyscope.landscape.evaluation.splits import Data
+from valleyscope.landscape.fitting.checkpoint import digest
 from valleyscope.landscape.geometry.inner_products import chunks
 
 _FEWEST_VECTORS = 60
@@ -79,16 +83,19 @@ def flat_subspace(
     batch_norm: BatchNorm = "population",
     split: str = "train",
     samples: int | None = None,
+    loss: Loss = None,
     most_products: int | None = None,
     seed: int = 0,
     memory_limit: int | None = None,
+    state_path: Path | None = None,
     progress: Progress | None = None,
     cancelled: CancelCheck | None = None,
 ) -> FlatSubspace:
     """The flat subspace at a point, from all eigenvalues above ``cut`` in absolute value.
 
     With ``relative`` the cut is a share of the largest one. How many eigenvalues there are is not known before; the
-    basis takes as many vectors as ``memory_limit`` bytes allow (default: half of the machine's memory).
+    basis takes as many vectors as ``memory_limit`` bytes allow (default: half of the machine's memory). With
+    ``state_path`` a call that was killed goes on from there with identical numbers.
     """
     if not (np.isfinite(cut) and cut > 0):
         raise ValueError(f"cut is {cut}; give an eigenvalue above 0, or a share of the largest one with relative=True")
@@ -110,12 +117,29 @@ def flat_subspace(
         batch_norm=batch_norm,
         split=split,
         samples=samples,
+        loss=loss,
         memory_limit=memory_limit,
         cancelled=cancelled,
         on_product=None if progress is None else (lambda done: progress(done, max(done, most))),
     )
     rounding = 20 * torch.finfo(point.dtype).eps
     tolerance = max(1e-2 * cut if relative else 1e-5, rounding)
+    asked: dict[str, object] = {
+        "cut": cut,
+        "relative": relative,
+        "kind": kind,
+        "batch_norm": batch_norm,
+        "split": split,
+        "basis": basis,
+    }
+    asked |= {
+        "samples": samples,
+        "loss": str(loss),
+        "products": most,
+        "seed": seed,
+        "point": digest([point, products.labels]),
+    }
+    saved = SavedState(state_path, asked)
     found = eigenpairs(
         products,
         size,
@@ -125,7 +149,9 @@ def flat_subspace(
         tolerance=tolerance,
         most_products=most,
         seed=seed,
+        saved=saved,
     )
+    saved.remove()
     if not found.converged.all():
         raise NotConverged(
             f"{int((~found.converged).sum())} of {len(found.values)} eigenvalues above the cut {cut:g} have not "

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from valleyscope.landscape.curvature.saved_state import SavedState, State
 from valleyscope.landscape.geometry.inner_products import chunks
 
 Floats = NDArray[np.float64]
 _BREAKDOWNS = 3
 """So many random directions in turn that give nothing new mean that the rest of the spectrum is one eigenvalue."""
+_BASIS, _FOUND = "basis", "pairs"
+"""Stages of the saved state."""
 
 Product = Callable[[Tensor], Tensor]
 """Rows [n, D] to their products [n, D] in float64."""
@@ -118,6 +122,26 @@ class KrylovBasis:
         self.rows[count] = following
         self.used = count
 
+    def state(self) -> State:
+        """Everything that expanding further needs."""
+        return {
+            "rows": self.rows[: self.used + 1].cpu().clone(),
+            "matrix": torch.from_numpy(self.matrix[: self.used, : self.used].copy()),
+            "used": self.used,
+            "residual": self.residual,
+            "breakdowns": self.breakdowns,
+            "scale": self._scale,
+            "generator": self._generator.get_state(),
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on from the state of a basis of the same size."""
+        self.used = state["used"]
+        self.rows[: len(state["rows"])] = state["rows"].to(self.rows.device)
+        self.matrix[: self.used, : self.used] = state["matrix"].numpy()
+        self.residual, self.breakdowns, self._scale = state["residual"], state["breakdowns"], state["scale"]
+        self._generator.set_state(state["generator"])
+
     def _combine_into(self, target: Tensor, coefficients: Floats) -> None:
         table = torch.from_numpy(np.ascontiguousarray(coefficients.T)).to(self.rows.device)
         for part in chunks(self.dimension):
@@ -156,17 +180,31 @@ def eigenpairs(
     tolerance: float = 1e-4,
     most_products: int,
     seed: int = 0,
+    saved: SavedState | None = None,
 ) -> Eigenpairs:
     """The wanted eigenvalues with their vectors, with at most ``basis`` + 1 vectors in memory.
 
     A pair counts as converged when its residual norm is at most ``tolerance`` times the largest absolute eigenvalue.
-    Ends after ``most_products``, whatever has converged.
+    Ends after ``most_products``, whatever has converged. With ``saved`` a computation that was killed goes on.
     """
+    if saved is not None and (found := saved.stage(_FOUND)) is not None:
+        return Eigenpairs(
+            found["values"].numpy(),
+            found["vectors"].to(like.device),
+            found["residuals"].numpy(),
+            found["converged"].numpy(),
+            found["products"],
+        )
     krylov = KrylovBasis(product, dimension, basis, seed, like)
     smallest = min(krylov.size, wanted.top + wanted.lowest + 2)
     products = 0
     check = smallest
+    if saved is not None and (state := saved.stage(_BASIS)) is not None:
+        krylov.restore(state["basis"])
+        products, check = state["products"], state["check"]
     while True:
+        if saved is not None:
+            saved.offer(_BASIS, partial(_begun, krylov, products, check))
         krylov.expand()
         products += 1
         full = krylov.used == krylov.size
@@ -179,11 +217,24 @@ def eigenpairs(
         # After a breakdown all residuals are 0, yet a repeated eigenvalue may have been found once only.
         done = done and (krylov.breakdowns == 0 or krylov.breakdowns >= _BREAKDOWNS)
         if over or (krylov.used >= smallest and done):
-            return _result(krylov, mask, tolerance, products)
+            return _keep(_result(krylov, mask, tolerance, products), saved)
         if full:
             kept = _kept(values, mask, krylov.size)
             krylov.restart(values[kept], coefficients[:, kept])
             check = krylov.used + max(5, (krylov.size - krylov.used) // 4)
+
+
+def _begun(krylov: KrylovBasis, products: int, check: int) -> State:
+    return {"basis": krylov.state(), "products": products, "check": check}
+
+
+def _keep(pairs: Eigenpairs, saved: SavedState | None) -> Eigenpairs:
+    """The pairs, which need not be found again if a later stage is killed."""
+    if saved is not None:
+        arrays = {name: torch.from_numpy(getattr(pairs, name).copy()) for name in ("values", "residuals", "converged")}
+        saved.drop(_BASIS)
+        saved.offer(_FOUND, lambda: {**arrays, "vectors": pairs.vectors.cpu(), "products": pairs.products}, now=True)
+    return pairs
 
 
 def _state(wanted: Wanted, values: Floats, residuals: Floats, tolerance: float) -> tuple[NDArray[np.bool_], bool]:

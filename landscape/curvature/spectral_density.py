@@ -11,12 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from valleyscope.landscape.curvature.saved_state import SavedState
 from valleyscope.landscape.geometry.inner_products import chunks
 
 Floats = NDArray[np.float64]
@@ -69,6 +72,7 @@ def quadrature(
     probes: int,
     steps: int,
     seed: int,
+    saved: SavedState | None = None,
 ) -> tuple[Trace, Density]:
     """Trace and spectral density from ``probes`` random directions of ``steps`` products each.
 
@@ -86,7 +90,13 @@ def quadrature(
     now /= now.norm(dim=1, keepdim=True)
     before = torch.zeros_like(now)
     diagonal, off_diagonal = np.zeros((probes, steps)), np.zeros((probes, steps))
-    for step in range(steps):
+    begun = 0
+    if saved is not None and (state := saved.stage("density")) is not None:
+        begun, now, before = state["step"], state["now"].to(now), state["before"].to(now)
+        diagonal, off_diagonal = state["diagonal"].numpy(), state["off_diagonal"].numpy()
+    for step in range(begun, steps):
+        if saved is not None:
+            saved.offer("density", partial(_lanczos_state, step, now, before, diagonal, off_diagonal))
         new = _outside(product(now), vectors)
         alpha = (new * now).sum(dim=1, keepdim=True)
         new -= alpha * now
@@ -105,6 +115,11 @@ def quadrature(
         np.concatenate([np.full(len(values), 1.0), *(rest / probes * part for part in weights)]) / dimension,
     )
     return trace, density
+
+
+def _lanczos_state(step: int, now: Tensor, before: Tensor, diagonal: Floats, off_diagonal: Floats) -> dict[str, Any]:
+    table = {"diagonal": torch.from_numpy(diagonal.copy()), "off_diagonal": torch.from_numpy(off_diagonal.copy())}
+    return {"step": step, "now": now.cpu().clone(), "before": before.cpu().clone(), **table}
 
 
 def _gauss(diagonal: Floats, off_diagonal: Floats) -> tuple[Floats, Floats]:

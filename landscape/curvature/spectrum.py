@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,14 +15,15 @@ from valleyscope.landscape.curvature._memory import check_memory
 from valleyscope.landscape.curvature._points import AnyWeights, network_at
 from valleyscope.landscape.curvature.krylov import Floats, Wanted, eigenpairs
 from valleyscope.landscape.curvature.products import BatchNorm, CurvatureProducts, Kind
+from valleyscope.landscape.curvature.saved_state import SavedState
 from valleyscope.landscape.curvature.spectral_density import Density, Trace, quadrature
+from valleyscope.landscape.curvature.vector_memory import DOUBLE_UP_TO, basis_size
+from valleyscope.landscape.evaluation.objectives import Loss
 from valleyscope.landscape.evaluation.splits import Data
+from valleyscope.landscape.fitting.checkpoint import digest
 
 Progress = Callable[[int, int], object]
 """Called with the products done and the most that may be needed."""
-
-_DOUBLE_UP_TO = 2_000_000
-"""Networks with at most this many weights keep their eigenvectors in float64, others in their own data type."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,22 +67,26 @@ def curvature(
     batch_norm: BatchNorm = "population",
     split: str = "train",
     samples: int | None = None,
+    loss: Loss = None,
     tolerance: float = 1e-5,
     most_products: int | None = None,
     seed: int = 0,
     memory_limit: int | None = None,
+    state_path: Path | None = None,
     progress: Progress | None = None,
     cancelled: CancelCheck | None = None,
 ) -> Curvature:
     """Eigenvalues, trace and spectral density of the Hessian of the mean loss, without forming the matrix.
 
-    ``weights`` is a state dict, flat vector, module or path of a checkpoint. ``kind="ggn"`` takes the generalised
+    ``weights`` is a state dict, flat vector, module or path of a checkpoint. ``loss`` is a name such as ``"mse"`` or a
+    function ``loss(model, batch)``, by default cross-entropy. ``kind="ggn"`` takes the generalised
     Gauss-Newton matrix. All samples of the split count, or the first ``samples``. BatchNorm is that of a surface:
     ``population`` statistics change with the weights and are differentiated, ``frozen`` ones are constant. A pair has
     converged when its residual norm is below ``tolerance`` times the largest eigenvalue; the error of its eigenvalue is
     about the square of that. The trace uses ``probes`` random directions, the density ``density_steps`` products each.
 
-    ReLU networks are smooth except on kinks; the Hessian is that of the smooth piece around the point.
+    With ``state_path`` a call that was killed goes on from there with identical numbers; the file is removed at the
+    end. ReLU networks are smooth except on kinks; the Hessian is that of the smooth piece around the point.
 
     >>> model = nn.Linear(1, 2, bias=False); _ = model.weight.data.zero_()
     >>> found = curvature(model, model, (torch.ones(4, 1), torch.tensor([0, 1, 0, 1])), top=1, lowest=1)
@@ -90,11 +96,20 @@ def curvature(
     network, point = network_at(model, weights, statistics=batch_norm == "frozen")
     size = len(point)
     _check_numbers(size, top, lowest, probes, density_steps, tolerance)
-    basis = min(size, 4 * (top + lowest) + 40)
+    basis = min(size, basis_size(top, lowest))
     limit = most_products or 20 * (top + lowest) + 200
     extra = probes * (density_steps if density else 1) if probes else 0
     like = basis_like(point)
     check_memory(size, basis + 1 + top + lowest, 3 * probes + 3, like, memory_limit, f"top={top}")
+    asked: dict[str, object] = {
+        "top": top,
+        "lowest": lowest,
+        "kind": kind,
+        "density": density,
+        "probes": probes,
+        "steps": density_steps,
+    }
+    asked |= {"tolerance": tolerance, "products": limit, "seed": seed, "batch_norm": batch_norm, "samples": samples}
     report = _Report(progress, limit + extra)
     products = CurvatureProducts(
         network,
@@ -104,10 +119,13 @@ def curvature(
         batch_norm=batch_norm,
         split=split,
         samples=samples,
+        loss=loss,
         memory_limit=memory_limit,
         cancelled=cancelled,
         on_product=report.on_product,
     )
+    asked |= {"split": split, "loss": str(loss), "point": digest([point, products.labels])}
+    saved = SavedState(state_path, asked)
     wanted = Wanted(top=top, lowest=lowest)
     pairs = eigenpairs(
         products,
@@ -118,7 +136,10 @@ def curvature(
         tolerance=_reachable(tolerance, point.dtype),
         most_products=limit,
         seed=seed,
+        saved=saved,
     )
+    products.count = max(products.count, pairs.products)
+    extra = probes * min(density_steps if density else 1, size - len(pairs.values)) if probes else 0
     report.total = pairs.products + extra
     trace, shape = Trace(float("nan"), float("nan"), 0), None
     if probes:
@@ -129,8 +150,10 @@ def curvature(
             probes=probes,
             steps=density_steps if density else 1,
             seed=seed + 1,
+            saved=saved,
         )
         shape = found if density else None
+    saved.remove()
     order = np.arange(len(pairs.values))[::-1][:top]
     low = slice(0, lowest)
     return Curvature(
@@ -146,7 +169,7 @@ def curvature(
         density=shape,
         dimension=size,
         samples=products.samples,
-        products=products.count,
+        products=pairs.products + extra,
         converged=bool(pairs.converged.all()),
         kind=kind,
     )
@@ -154,7 +177,7 @@ def curvature(
 
 def basis_like(point: Tensor) -> Tensor:
     """An empty tensor with the data type and device of the eigenvectors of a network."""
-    dtype = torch.float64 if len(point) <= _DOUBLE_UP_TO else point.dtype
+    dtype = torch.float64 if len(point) <= DOUBLE_UP_TO else point.dtype
     return torch.empty(0, dtype=dtype, device=point.device)
 
 

@@ -20,11 +20,13 @@ from valleyscope.landscape.convolution.winograd import WinogradConvolution, find
 from valleyscope.landscape.evaluation.accumulators import Accumulator, LossAccumulator, OutputAccumulator, Values
 from valleyscope.landscape.evaluation.block_size import block_size, within_memory
 from valleyscope.landscape.evaluation.generic_evaluation import GenericEvaluation
+from valleyscope.landscape.evaluation.mean_prediction import MeanPrediction
 from valleyscope.landscape.evaluation.objectives import ErrorRate, Loss, objective_of
-from valleyscope.landscape.evaluation.sources import Source
+from valleyscope.landscape.evaluation.sources import Source, StreamedSource
 from valleyscope.landscape.evaluation.splits import (
     Data,
     Split,
+    StreamedSplit,
     check_classes,
     checked_data,
     is_pair,
@@ -212,30 +214,59 @@ class Evaluator:
         *,
         splits: Sequence[str] | None = None,
         samples: bool = False,
+        subset: Mapping[str, ArrayLike] | None = None,
         progress: Progress | None = None,
         cancelled: CancelCheck | None = None,
     ) -> dict[str, Values]:
         """Values of every split (or of ``splits``) at the points ``coefficients @ basis``.
 
         ``basis`` has flat vectors as rows, [k, D], and ``coefficients`` one row per point, [n, k]. ``samples`` keeps
-        the losses of all samples. ``progress`` gets the work done and the total; ``cancelled`` is called often.
+        the losses of all samples. ``subset`` has the indices of the samples that count, by split: the others are left
+        out of values and work, but not of BatchNorm statistics. ``progress`` gets the work done and the total;
+        ``cancelled`` is called often.
         """
-        table = np.asarray(coefficients, dtype=np.float64)
-        basis = self._checked_basis(basis)
-        if table.ndim != 2 or table.shape[1] != len(basis):
-            raise ValueError(
-                f"coefficients have shape {table.shape} for {len(basis)} basis vectors; expected (points, {len(basis)})"
-            )
-        if not np.isfinite(table).all():
-            point = int(np.argmin(np.isfinite(table).all(axis=1)))
-            raise ValueError(f"coefficients of point {point} are {table[point].tolist()}; they must be finite")
+        basis, table = self._checked_points(basis, coefficients)
         named = list(self.splits if splits is None else splits)
         for name in named:
             self._known(self.splits, name, "split")
+        chosen = {name: self._indices(name, which) for name, which in (subset or {}).items()}
         if self._generic is not None:
-            reporter = _ProgressReporter(self._generic.cost(named) * len(table), progress, cancelled)
-            return self._generic.at(basis, table.tolist(), named, samples, reporter.advance)
-        accumulators = [self._accumulator(name, len(table), samples) for name in named]
+            sources = self._generic.sources_of(named, chosen)
+            reporter = _ProgressReporter(self._generic.cost(sources) * len(table), progress, cancelled)
+            return self._generic.at(basis, table.tolist(), sources, samples, reporter.advance)
+        accumulators = [self._accumulator(name, len(table), samples, chosen.get(name)) for name in named]
+        return self._run(basis, table, accumulators, progress, cancelled)
+
+    @torch.inference_mode()
+    def mean_prediction(
+        self,
+        basis: Tensor,
+        coefficients: ArrayLike,
+        *,
+        progress: Progress | None = None,
+        cancelled: CancelCheck | None = None,
+    ) -> dict[str, Values]:
+        """Values of every split for the mean of the probabilities that the points predict: one network's worth of them.
+
+        For classifiers, whose loss is the cross-entropy of the mean.
+        """
+        if not (self.is_classification and self.can_choose_samples):
+            raise ValueError(
+                f"loss {self.objective.name!r} on these data has no probabilities of classes to average: "
+                "a mean prediction needs cross_entropy on tensors of inputs and classes that fit into memory"
+            )
+        basis, table = self._checked_points(basis, coefficients)
+        splits = [split for split in self.splits.values() if isinstance(split, Split)]
+        return self._run(basis, table, [MeanPrediction(split, len(table)) for split in splits], progress, cancelled)
+
+    def _run(
+        self,
+        basis: Tensor,
+        table: NDArray[np.float64],
+        accumulators: Sequence[Accumulator],
+        progress: Progress | None,
+        cancelled: CancelCheck | None,
+    ) -> dict[str, Values]:
         points = Points(self._flat, basis, table.tolist(), self._layers)
         reporter = _ProgressReporter(self._sweep.cost(accumulators) * len(table), progress, cancelled)
         try:
@@ -245,14 +276,68 @@ class Evaluator:
                 layer.clear()
         return {accumulator.split.name: accumulator.values() for accumulator in accumulators}
 
+    def _checked_points(self, basis: Tensor, coefficients: ArrayLike) -> tuple[Tensor, NDArray[np.float64]]:
+        table = np.asarray(coefficients, dtype=np.float64)
+        basis = self._checked_basis(basis)
+        if table.ndim != 2 or table.shape[1] != len(basis):
+            raise ValueError(
+                f"coefficients have shape {table.shape} for {len(basis)} basis vectors; expected (points, {len(basis)})"
+            )
+        if not np.isfinite(table).all():
+            point = int(np.argmin(np.isfinite(table).all(axis=1)))
+            raise ValueError(f"coefficients of point {point} are {table[point].tolist()}; they must be finite")
+        return basis, table
+
     @property
     def unit(self) -> str:
         """The unit of the loss: nats, or empty for its own."""
         return self.objective.unit
 
-    def _accumulator(self, name: str, points: int, samples: bool) -> Accumulator:
+    @property
+    def why_exact(self) -> str | None:
+        """Why a mean over samples cannot be estimated from some of them; None if it can."""
+        if not self.can_choose_samples:
+            return "the data are streamed"
+        statistics = self._generic.has_statistics if self._generic is not None else not self.runs_by_blocks
+        if statistics:
+            return "BatchNorm statistics need all samples at every point"
+        if self.is_classification:
+            return None
+        if self.objective.has_error or self.objective.error is not None or self.objective.is_classification:
+            return f"loss {self.objective.name!r} counts several positions a sample or has an error of its own"
+        return None
+
+    @property
+    def is_classification(self) -> bool:
+        """Whether losses are cross-entropies of one class a sample, in the fast evaluation."""
+        return self._generic is None and self._classes
+
+    @property
+    def runs_by_blocks(self) -> bool:
+        """Whether blocks of data pass one after the other: without BatchNorm statistics."""
+        return self._generic is None and isinstance(self._sweep, BlockSweep)
+
+    @property
+    def can_choose_samples(self) -> bool:
+        """Whether single samples can be evaluated: all data are in memory."""
+        kept = self._generic.sources.values() if self._generic is not None else self.splits.values()
+        return not any(isinstance(each, StreamedSource | StreamedSplit) for each in kept)
+
+    def _indices(self, name: str, which: ArrayLike) -> Tensor:
+        """The indices of a subset of a split, checked."""
+        size = len(self._known(self.splits, name, "split"))
+        found = torch.as_tensor(np.array(which, dtype=np.int64))
+        if found.dim() != 1 or not len(found) or int(found.min()) < 0 or int(found.max()) >= size:
+            raise ValueError(f"subset of {name!r} has indices outside 0 to {size - 1}, or none")
+        if not self.can_choose_samples:
+            raise ValueError(f"subset of {name!r}: its data are streamed; raise memory_limit to read them into memory")
+        return found
+
+    def _accumulator(self, name: str, points: int, samples: bool, chosen: Tensor | None = None) -> Accumulator:
         split = self.splits[name]
         assert isinstance(split, Split)
+        if chosen is not None:
+            split = split.only(chosen)
         if self._classes:
             return LossAccumulator(split, points, samples=samples)
         return OutputAccumulator(split, points, self.objective, samples=samples)

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from valleyscope.landscape.evaluation.accumulators import TermAccumulator, Values
-from valleyscope.landscape.evaluation.batches import Batch, samples_in, to_network
+from valleyscope.landscape.evaluation.batches import Batch, samples_in, select, to_network
 from valleyscope.landscape.evaluation.block_size import block_size, within_memory
 from valleyscope.landscape.evaluation.objectives import Objective, Terms
-from valleyscope.landscape.evaluation.sources import Source, consecutive_parts
+from valleyscope.landscape.evaluation.sources import Source, TensorSource, consecutive_parts
 from valleyscope.landscape.evaluation.sweeps import Points
 from valleyscope.landscape.network.batchnorm_statistics import Advance, batch_norms, check_running_averages
 from valleyscope.landscape.network.call_recorder import record_any_calls
@@ -66,42 +66,67 @@ class GenericEvaluation:
             self._statistics = LayerwiseStatistics(self._network, self._terms, samples_in, self._example())
             self._statistics_parts = consecutive_parts(count, self.block)
 
-    def cost(self, splits: Sequence[str]) -> int:
+    @property
+    def has_statistics(self) -> bool:
+        """Whether BatchNorm statistics are computed at every point."""
+        return self._statistics is not None
+
+    def sources_of(self, splits: Sequence[str], chosen: Mapping[str, Tensor]) -> dict[str, Source]:
+        """The samples of splits; of those that have ``chosen`` indices, these alone."""
+        found = {name: self.sources[name] for name in splits}
+        for name in found.keys() & chosen.keys():
+            source = found[name]
+            assert isinstance(source, TensorSource)
+            found[name] = TensorSource(select(source.batch, chosen[name]))
+        return found
+
+    def cost(self, sources: Mapping[str, Source]) -> int:
         """Forward passes of single samples at each point."""
         measured = self._statistics_parts[-1].stop if self._statistics_parts else 0
-        return int(measured) + sum(len(self.sources[name]) for name in splits)
+        return int(measured) + sum(map(len, sources.values()))
 
     def at(
-        self, basis: Tensor, table: Sequence[Sequence[float]], splits: Sequence[str], samples: bool, advance: Advance
+        self,
+        basis: Tensor,
+        table: Sequence[Sequence[float]],
+        sources: Mapping[str, Source],
+        samples: bool,
+        advance: Advance,
     ) -> dict[str, Values]:
-        """Values of the splits at the points ``table @ basis``."""
+        """Values of splits, by name, at the points ``table @ basis``."""
         points = Points(self._flat, basis, table)
         accumulators = {
-            name: TermAccumulator(len(self.sources[name]), len(points), self._objective, samples=samples)
-            for name in splits
+            name: TermAccumulator(len(source), len(points), self._objective, samples=samples)
+            for name, source in sources.items()
         }
         if self._statistics is None:
             for name, accumulator in accumulators.items():
-                for part in consecutive_parts(len(self.sources[name]), self.block):
-                    batch = self._load(self.sources[name], part)
+                for part in consecutive_parts(len(sources[name]), self.block):
+                    batch = self._load(sources[name], part)
                     for point in range(len(points)):
                         points.set_point(point)
                         accumulator.add(point, part, self._terms(batch))
                         advance(part.stop - part.start)
                     accumulator.add_targets(batch)
         else:
-            self._point_by_point(points, accumulators, advance)
+            self._point_by_point(points, sources, accumulators, advance)
         return {name: accumulator.values() for name, accumulator in accumulators.items()}
 
-    def _point_by_point(self, points: Points, accumulators: Mapping[str, TermAccumulator], advance: Advance) -> None:
+    def _point_by_point(
+        self,
+        points: Points,
+        sources: Mapping[str, Source],
+        accumulators: Mapping[str, TermAccumulator],
+        advance: Advance,
+    ) -> None:
         assert self._statistics is not None
         blocks = [partial(self._load, self._source, part) for part in self._statistics_parts]
         for point in range(len(points)):
             points.set_point(point)
             self._statistics.measure(blocks, advance)
             for name, accumulator in accumulators.items():
-                for part in consecutive_parts(len(self.sources[name]), self.block):
-                    batch = self._load(self.sources[name], part)
+                for part in consecutive_parts(len(sources[name]), self.block):
+                    batch = self._load(sources[name], part)
                     accumulator.add(point, part, self._statistics(batch))
                     if point == 0:
                         accumulator.add_targets(batch)

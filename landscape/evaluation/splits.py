@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -50,6 +50,11 @@ class Split:
     def samples(self, part: slice) -> Tensor:
         """A block of samples in the data type of the network; may share memory with the user's tensor."""
         return self._converted(self.x[part])
+
+    def only(self, samples: Tensor) -> Split:
+        """The split with these samples alone, in this order."""
+        which = samples.to(self.y.device)
+        return replace(self, x=self.x[which], y=self.y[which])
 
     def _converted(self, x: Tensor) -> Tensor:
         if x.is_floating_point():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -20,8 +20,10 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import Normal, Stroke
 from matplotlib.ticker import PercentFormatter
 
+from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.claim import Claim, Level, claim_of, computed_planes
 from valleyscope.landscape.colours import MAPS, colours_of
+from valleyscope.landscape.export.forks_picture import forks_picture
 from valleyscope.landscape.figures.axes import axis_titles, notes_of, stretch_of
 from valleyscope.landscape.figures.colour_bar_marks import mark_places
 from valleyscope.landscape.figures.contour import (
@@ -36,7 +38,7 @@ from valleyscope.landscape.figures.profile import path_label, path_style
 from valleyscope.landscape.figures.sampling import coarse_lattice, is_bend, spread, straight_lines
 from valleyscope.landscape.figures.scale import Quantity, Scale
 from valleyscope.landscape.figures.theme import quantity_title, unescaped
-from valleyscope.landscape.figures.tolerance_contour import tolerance_lines, tolerance_text
+from valleyscope.landscape.figures.tolerance_contour import floor_lines, floor_text, tolerance_lines, tolerance_text
 from valleyscope.landscape.plot_style import STYLE
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -93,6 +95,8 @@ def _pictures(landscape: Landscape, only: str | None = None) -> Iterator[tuple[s
     paths = [*landscape.curves.values(), *landscape.lines.values()]
     if paths and only is None:
         yield "profile", _profile_picture(paths, colours)
+    if only is None and (curves := fork_curves(landscape)) is not None:
+        yield "forks", forks_picture(curves)
     if planes and paths and {("train", "loss"), ("test", "error")} <= set(quantities_of(planes[0])):
         yield "paper", _paper_picture(planes[0], paths, colours, claim)
 
@@ -196,14 +200,21 @@ def draw_plane(
 
 
 def _draw_tolerance(axes: Axes, plane: PlaneRecord, values: Floats, level: Level, scale: Scale) -> None:
-    """The tolerance contour, dark on a light halo, and its label."""
-    lines = tolerance_lines(plane, values, level)
-    halo = [Stroke(linewidth=2.6, foreground=_WHITE), Normal()]
-    for line in lines:
-        axes.plot(*line.T, color=_OUTLINE, linewidth=1.2, path_effects=halo)
-    if lines:
-        text = tolerance_text(level, scale)
-        place = roomiest(plane, text, max(lines, key=len))
+    """The tolerance contour, and that around what is level with the foot of a slope, dark on a light halo."""
+    named: list[tuple[Any, str]] = []
+    contours: tuple[tuple[list[Floats], Callable[[Level, Scale], str], float, Any], ...] = (
+        (tolerance_lines(plane, values, level), tolerance_text, 1.2, "-"),
+        (floor_lines(plane, values, level), floor_text, 0.9, (0, (2, 2))),
+    )
+    for lines, text_of, width, dashes in contours:
+        halo = [Stroke(linewidth=width + 1.4, foreground=_WHITE), Normal()]
+        for line in lines:
+            axes.plot(*line.T, color=_OUTLINE, linewidth=width, linestyle=dashes, path_effects=halo)
+        if not lines:
+            continue
+        text = text_of(level, scale)
+        place = roomiest(plane, text, max(lines, key=len), named)
+        named.append((place, text))
         box = {"boxstyle": "square,pad=0.2", "facecolor": _WHITE, "alpha": 0.88, "edgecolor": _OUTLINE}
         axes.annotate(text, place, ha="center", va="center", fontsize=6.5, bbox=box | {"linewidth": 0.6}, zorder=4)
 

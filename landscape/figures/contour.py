@@ -14,16 +14,24 @@ from valleyscope.landscape.claim import Claim, Level
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.figures.axes import axis_titles, note_annotations, notes_of, room_of, stretch_of
 from valleyscope.landscape.figures.colour_bar_marks import bar_marks
+from valleyscope.landscape.figures.estimates import doubtful_trace
 from valleyscope.landscape.figures.labels import labels_of, shown_points
 from valleyscope.landscape.figures.sampling import Indices, coarse_lattice, is_bend, sample, straight_lines
 from valleyscope.landscape.figures.scale import Quantity, Scale, scale_for, significant
 from valleyscope.landscape.figures.theme import Parts, Theme, new_figure, quantity_title, themed
-from valleyscope.landscape.figures.tolerance_contour import joined, tolerance_label, tolerance_lines
+from valleyscope.landscape.figures.tolerance_contour import (
+    floor_label,
+    floor_lines,
+    joined,
+    tolerance_label,
+    tolerance_lines,
+)
 from valleyscope.landscape.plot_style import STYLE
 from valleyscope.landscape.storage.records import TRAJECTORY, Floats, PlaneRecord, recorded
 
 _LOOK: Final = STYLE["contour"]
 _PLACE: Final = STYLE["hover"]["place"]
+_OFF: Final = "<br>%{customdata:.3g} off this plane"
 
 
 @dataclass(frozen=True)
@@ -79,13 +87,17 @@ def contour_parts(plane: PlaneRecord, view: View, suffix: str = "", bar: Mapping
     scale = surface_scale(plane, values, view.value, view.log, view.clip, level)
     colours = point_colours(plane, view.colours)
     lines = [] if level is None else tolerance_lines(plane, values, level)
+    floor = [] if level is None else floor_lines(plane, values, level)
     traces = [
         *_surface(plane, values, scale, bar),
-        *_tolerance(lines),
+        *doubtful_trace(plane, view.split, view.value),
+        *_tolerance(lines, "tolerance"),
+        *_tolerance(floor, "floor"),
         *_paths(plane, colours),
         *_points(plane, colours),
     ]
     label = [] if level is None else tolerance_label(plane, lines, level, scale, view.theme)
+    label += [] if level is None else floor_label(plane, floor, level, scale, view.theme, label)
     heights = minima_values(plane, values)
     notes = notes_of(plane, scale, heights)
     across, up = axis_titles(plane)
@@ -160,6 +172,10 @@ def hover_values(plane: PlaneRecord, rows: Indices, columns: Indices) -> Parts:
         f"{split} {value} %{{customdata[{index}]{STYLE['hover'][value]}}}" for index, (split, value) in enumerate(shown)
     ]
     stack = [plane.splits[split][value][np.ix_(rows, columns)] for split, value in shown]
+    for index, (split, value) in enumerate(shown):
+        if plane.splits[split].is_estimated:
+            lines[index] += f" ± %{{customdata[{len(stack)}]{STYLE['hover'][value]}}}"
+            stack.append(plane.splits[split][f"{value}_error"][np.ix_(rows, columns)])
     return {
         "customdata": np.stack(stack, axis=-1).astype(np.float32) if stack else None,
         "hovertemplate": "<br>".join([_PLACE, *lines]) + "<extra></extra>",
@@ -198,13 +214,13 @@ def _surface(plane: PlaneRecord, values: Floats, scale: Scale, bar: Mapping[str,
     return [*coarse, cells(rows, columns, showscale=not coarse)]
 
 
-def _tolerance(lines: list[Floats]) -> list[Parts]:
-    """The tolerance contour, dark on a light halo."""
+def _tolerance(lines: list[Floats], name: str) -> list[Parts]:
+    """The tolerance contour, or that around what is level, dark on a light halo."""
     if not lines:
         return []
     places = joined(lines)
-    shared = {"type": "scatter", "x": places[:, 0], "y": places[:, 1], "name": "tolerance", "mode": "lines"}
-    return [{**shared, "line": _LOOK[look], "hoverinfo": "skip"} for look in ("tolerance_halo", "tolerance")]
+    shared = {"type": "scatter", "x": places[:, 0], "y": places[:, 1], "name": name, "mode": "lines"}
+    return [{**shared, "line": _LOOK[look], "hoverinfo": "skip"} for look in (f"{name}_halo", name)]
 
 
 def _paths(plane: PlaneRecord, colours: Mapping[str, str]) -> list[Parts]:
@@ -216,13 +232,16 @@ def _paths(plane: PlaneRecord, colours: Mapping[str, str]) -> list[Parts]:
         if not name.startswith(TRAJECTORY):
             traces += _outlined(places, f"curve {name}", _LOOK["curve"])
             continue
-        minimum = name.removeprefix(TRAJECTORY)
-        trace = {
+        minimum, offsets = name.removeprefix(TRAJECTORY), plane.offsets.get(name)
+        far = "" if offsets is None else _OFF
+        trace: Parts = {
             "mode": "lines+markers",
             "line": _LOOK["trajectory"],
             "marker": {**_LOOK["snapshot"], "color": colours.get(minimum, STYLE["white"])},
-            "hovertemplate": f"training of {minimum}, snapshot %{{pointNumber}}<br>{_PLACE}<extra></extra>",
+            "hovertemplate": f"training of {minimum}, snapshot %{{pointNumber}}<br>{_PLACE}{far}<extra></extra>",
         }
+        if offsets is not None:
+            trace["customdata"] = offsets
         traces.append({"type": "scatter", "x": places[:, 0], "y": places[:, 1], "name": name, **trace})
     return traces
 

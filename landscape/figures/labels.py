@@ -5,7 +5,7 @@ The frame is measured in pixels of a small screen, so that what fits there fits 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -74,8 +74,13 @@ def labels_of(plane: PlaneRecord) -> dict[str, Label]:
     return chosen
 
 
-def roomiest(plane: PlaneRecord, text: str, line: Floats) -> Coordinates:
-    """The place of a line where a label is inside the frame, and clear of named points, their labels and the paths."""
+def roomiest(
+    plane: PlaneRecord, text: str, line: Floats, others: Sequence[tuple[Coordinates, str]] = ()
+) -> Coordinates:
+    """The place of a line where a label is inside the frame, and clear of named points, their labels and the paths.
+
+    ``others`` are more labels to be clear of, each by its place and text.
+    """
     points = shown_points(plane)
     taken = [_around(_pixel(plane, place), _RULES["mark"]) for place in points.values()]
     taken += [
@@ -85,6 +90,7 @@ def roomiest(plane: PlaneRecord, text: str, line: Floats) -> Coordinates:
     curves = [places for name, places in plane.paths.items() if not name.startswith(TRAJECTORY)]
     for path in (*straight_lines(plane).values(), *curves):
         taken += [_around(_pixel(plane, place), _RULES["path"]) for place in path.tolist()]
+    taken += [_box(_pixel(plane, place), words, ("center", "middle"), (0.0, 0.0)) for place, words in others]
     places: list[Coordinates] = [(x, y) for x, y in line[:: -(-len(line) // _RULES["places"])].tolist()]
     boxes = [_box(_pixel(plane, place), text, ("center", "middle"), (0.0, 0.0)) for place in places]
     faults = [(_outside(box, _frame(plane)), sum(_overlap(box, other) for other in taken)) for box in boxes]

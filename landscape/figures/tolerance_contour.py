@@ -6,6 +6,7 @@ real values, so it is the same on every colour scale. The same rules are in stat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -27,26 +28,51 @@ Edge = tuple[int, int, bool]
 
 def tolerance_lines(plane: PlaneRecord, values: Floats, level: Level) -> list[Floats]:
     """The contour as lines of places (n, 2), on no more rows and columns than contour lines are drawn from."""
-    if not level.judged:
-        return []
+    return _lines_at(plane, values, level.value) if level.judged else []
+
+
+def floor_lines(plane: PlaneRecord, values: Floats, level: Level) -> list[Floats]:
+    """Of a slope: the contour around what is level with its foot."""
+    return [] if level.floor is None else _lines_at(plane, values, level.floor)
+
+
+def _lines_at(plane: PlaneRecord, values: Floats, height: float) -> list[Floats]:
     thin = max(plane.shape) // _LOOK["fine"] + 1
     rows, columns = np.arange(0, len(plane.y), thin), np.arange(0, len(plane.x), thin)
     if not plane.complete:
         rows, columns = coarse_lattice(plane.done) or (rows, columns)
-    return level_lines(plane.x[columns], plane.y[rows], values[np.ix_(rows, columns)], level.value)
+    return level_lines(plane.x[columns], plane.y[rows], values[np.ix_(rows, columns)], height)
 
 
 def tolerance_label(plane: PlaneRecord, lines: list[Floats], level: Level, scale: Scale, theme: Theme) -> list[Parts]:
     """The label of the contour, where it has most room on its longest line."""
+    return label_on(plane, lines, tolerance_text(level, scale), theme)
+
+
+def floor_label(
+    plane: PlaneRecord, lines: list[Floats], level: Level, scale: Scale, theme: Theme, others: list[Parts]
+) -> list[Parts]:
+    """The label of the contour around what is level, clear of other labels."""
+    return label_on(plane, lines, floor_text(level, scale), theme, others) if lines else []
+
+
+def label_on(
+    plane: PlaneRecord, lines: list[Floats], text: str, theme: Theme, others: Sequence[Parts] = ()
+) -> list[Parts]:
     if not lines:
         return []
-    text = tolerance_text(level, scale)
-    x, y = roomiest(plane, text, max(lines, key=len))
+    beside = [((other["x"], other["y"]), other["text"]) for other in others]
+    x, y = roomiest(plane, text, max(lines, key=len), beside)
     return [{**themed(STYLE["label"], theme), "x": x, "y": y, "text": text, "xanchor": "center", "yanchor": "middle"}]
 
 
 def tolerance_text(level: Level, scale: Scale) -> str:
     return f"tolerance: {scale.quantity} ≤ {scale.label(level.value)}"
+
+
+def floor_text(level: Level, scale: Scale) -> str:
+    assert level.floor is not None
+    return f"level: {scale.quantity} ≤ {scale.label(level.floor)}"
 
 
 def joined(lines: list[Floats]) -> Floats:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from valleyscope.landscape.analysis.verdict import verdict
+from valleyscope.landscape.analysis.verdict import Verdict, verdict
+from valleyscope.landscape.analysis.verdict_kind import VerdictKind, kind_of
+from valleyscope.landscape.importers.surface_paths import estimate_with_bounds, is_read
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import PathRecord, PathValues, between, recorded
 
@@ -49,7 +51,31 @@ def judged(landscape: Landscape) -> dict[str, Any]:
         control_name="control" if control is None else control.end,
         split=split,
     )
+    if is_read(line):
+        found = _with_bounds(landscape, found, line, curve)
     return found.to_json()
+
+
+def _with_bounds(landscape: Landscape, found: Verdict, line: PathRecord, curve: PathRecord | None) -> Verdict:
+    """The verdict on paths that were read off a surface: the kind counts with what interpolation may be wrong by."""
+    estimates = {
+        path.name: estimate_with_bounds(landscape, path, found.split)
+        for path in (line, curve)
+        if path and is_read(path)
+    }
+    judged, around = estimates[line.name], found.curve if curve is None else estimates.get(curve.name, found.curve)
+    no_minima = found.kind is VerdictKind.UNDECIDED  # an end is infinite
+    return replace(
+        found,
+        line=judged,
+        curve=around,
+        kind=found.kind if no_minima else kind_of(judged, around, found.tolerance),
+        level=None,
+        notes=(
+            *(note for note in found.notes if "per-sample" not in note),
+            f"{line.note}: the intervals say how exact that is",
+        ),
+    )
 
 
 def _missing_line(landscape: Landscape) -> str:

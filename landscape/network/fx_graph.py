@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +19,10 @@ _Step = tuple[fx.Node, Callable[..., Any], tuple[fx.Node, ...]]
 """A node, its function, and the values that are not needed after it."""
 
 
+class NotTraceable(ValueError):
+    """A network that is not one fixed sequence of operations; the message says why."""
+
+
 def trace_network(network: nn.Module, x: Tensor) -> fx.GraphModule | None:
     """The network as a graph over its own modules; None if it cannot be traced.
 
@@ -26,14 +31,49 @@ def trace_network(network: nn.Module, x: Tensor) -> fx.GraphModule | None:
     values may be in another memory order.
     """
     try:
+        return _traced(network, (x,), None)
+    except NotTraceable:
+        return None
+
+
+def traced(network: nn.Module, example: Sequence[Any]) -> fx.GraphModule:
+    """The same for any number of inputs; arguments beyond the example keep their defaults."""
+    arguments = list(inspect.signature(network.forward).parameters.values())[len(example) :]
+    defaults = {given.name: given.default for given in arguments if given.default is not inspect.Parameter.empty}
+    return _traced(network, example, defaults or None)
+
+
+def _traced(network: nn.Module, example: Sequence[Any], defaults: dict[str, Any] | None) -> fx.GraphModule:
+    def copies() -> list[Any]:
+        return [value.clone() if isinstance(value, Tensor) else value for value in example]
+
+    try:
         tracer = _Tracer()
-        graph = fx.GraphModule(network, tracer.trace(network))
+        graph = fx.GraphModule(network, tracer.trace(network, concrete_args=defaults))
         _replace_views(graph)
         with _changed_weights(network):
-            same = torch.equal(graph(x.clone()).nan_to_num(), network(x.clone()).nan_to_num())
-    except Exception:  # tracing runs custom code on symbols, which may raise anything
-        return None
-    return graph if same else None
+            found, expected = graph(*copies(), *(defaults or {}).values()), network(*copies())
+            same = _equal(found, expected)
+    except Exception as error:  # tracing runs custom code on symbols, which may raise anything
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise NotTraceable(f"{type(network).__name__} cannot be traced: {reason}") from error
+    if not same:
+        raise NotTraceable(
+            f"{type(network).__name__} cannot be traced: its outputs depend on more than its inputs and modules, such "
+            "as weights that are computed outside of the forward pass"
+        )
+    return graph
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two results, of the same structure, have the same values."""
+    if isinstance(one, Tensor):
+        return isinstance(other, Tensor) and torch.equal(one.nan_to_num(), other.nan_to_num())
+    if isinstance(one, Mapping):
+        return isinstance(other, Mapping) and all(_equal(value, other[key]) for key, value in one.items())
+    if isinstance(one, tuple | list):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    return bool(one == other)
 
 
 class _Tracer(fx.Tracer):

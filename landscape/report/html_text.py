@@ -8,6 +8,8 @@ from html import escape
 from typing import Any, Final
 
 MISSING: Final = "\N{EN DASH}"
+NEGLIGIBLE: Final = 1e-6
+"""Nats that are rounding: an interval that is not wider has no width."""
 
 
 def loss(value: float | None) -> str:
@@ -32,6 +34,20 @@ def barrier(value: float | None) -> str:
     ('0.920', '0.000')
     """
     return loss(value) if value is None or not math.isfinite(value) else f"{value:.3f}"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """The bounds of a barrier or rise; "none" without width, nothing where they are unknown.
+
+    >>> interval(0.052, 0.091), interval(0.0, 0.0), interval(0.0311, 0.0313), interval(None, None)
+    ('0.052 to 0.091', 'none', '0.0311 to 0.0313', '')
+    """
+    if low is None or high is None:
+        return ""
+    if high - low < NEGLIGIBLE or low == high:  # also both infinite
+        return "none"
+    ends = [barrier(low), barrier(high)]
+    return " to ".join(ends if ends[0] != ends[1] else [loss(low), loss(high)])
 
 
 def percent(value: float | None) -> str:

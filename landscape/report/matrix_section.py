@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from valleyscope.landscape.analysis.pair_matrix import QUANTITIES, PairMatrix, pair_matrix
 from valleyscope.landscape.figures.matrix_cells import cell_colour, cell_ink, cell_mark, scale_end
-from valleyscope.landscape.report.html_text import MISSING, barrier, text
+from valleyscope.landscape.report.html_text import MISSING, barrier, interval, text
 from valleyscope.landscape.report.tables import dot
 from valleyscope.landscape.storage.landscape_file import Landscape
 
@@ -16,14 +16,23 @@ _MARKS = {"within": " \N{CHECK MARK}", "near": " ?", "above": ""}
 
 def matrix_section(landscape: Landscape, colours: Mapping[str, str]) -> str:
     """Both squares; empty with fewer than three minima, whose lines the table of paths has."""
+    if landscape.spec.get("forks"):  # lines from the trunks only, in the section of the forks
+        return ""
     matrix = pair_matrix(landscape)
     if len(matrix.minima) < _FEWEST or not any(line for *_, line in matrix):
         return ""
+    unit = ", in nats" if all(line.loss_unit == "nats" for line in landscape.lines.values()) else ""
     caption = (
-        f"Of the {matrix.split} loss on the straight line, in nats. \N{CHECK MARK}: surely within the tolerance of "
+        f"Of the {matrix.split} loss on the straight line{unit}. \N{CHECK MARK}: surely within the tolerance of "
         f"{matrix.tolerance:g}; ?: its interval contains the tolerance."
     )
     squares = "".join(f"<h3>{name.capitalize()}</h3>{_square(matrix, name, colours)}" for name in QUANTITIES)
+    if landscape.aligned:
+        other = pair_matrix(landscape, aligned=True)
+        squares += "".join(
+            f"<h3>{name.capitalize()}, aligned</h3>{_square(other, name, colours)}" for name in QUANTITIES
+        )
+        caption += " Aligned: the hidden units of the later of two minima are in the order of the earlier one."
     return f"<section><h2>Between every two minima</h2>{squares}<p>{text(caption)}</p></section>\n"
 
 
@@ -53,5 +62,5 @@ def _square(matrix: PairMatrix, quantity: str, colours: Mapping[str, str]) -> st
 
 
 def _title(first: str, second: str, low: float | None, high: float | None) -> str:
-    interval = "" if low is None or high is None else f": {barrier(low)} to {barrier(high)}"
-    return f"{first} to {second}{interval}"
+    bounds = interval(low, high)
+    return f"{first} to {second}" + (f", interval: {bounds}" if bounds else "")

@@ -12,11 +12,13 @@ from typing import Any, Final
 from plotly.offline import get_plotlyjs
 
 from valleyscope.landscape.analysis.method_table import method_table, remarks
+from valleyscope.landscape.analysis.published import published_beside
 from valleyscope.landscape.claim import Claim, claim_of, computed_planes
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.figures import QUANTITIES, profile_paths
 from valleyscope.landscape.figures.axes import is_far
 from valleyscope.landscape.figures.contour import quantities_of
+from valleyscope.landscape.figures.estimates import estimate_sentence
 from valleyscope.landscape.figures.labels import belongs, shown_points
 from valleyscope.landscape.figures.sampling import is_bend
 from valleyscope.landscape.figures.scale import significant
@@ -24,7 +26,10 @@ from valleyscope.landscape.figures.theme import quantity_title
 from valleyscope.landscape.plot_style import STATIC, STYLE
 from valleyscope.landscape.report import tables
 from valleyscope.landscape.report.compact_table import compact_table
+from valleyscope.landscape.report.curvature_section import curvature_section
 from valleyscope.landscape.report.embedding import figure_data, import_map
+from valleyscope.landscape.report.ensembles_section import ensembles_section
+from valleyscope.landscape.report.forks_section import forks_section
 from valleyscope.landscape.report.html_text import moment, text
 from valleyscope.landscape.report.matrix_section import matrix_section
 from valleyscope.landscape.report.verdict_section import head
@@ -49,13 +54,18 @@ def report_html(landscape: Landscape) -> str:
     """The report as HTML, with plotly.js inside."""
     colours = colours_of(landscape.minima)
     planes, claim = computed_planes(landscape), claim_of(landscape)
+    # Trajectories are worth a picture also where no loss was computed.
+    empty = [plane for plane in landscape.planes.values() if plane.offsets and not plane.done.any()]
     body = "".join(
         [
-            *(_plane_section(plane, claim) for plane in planes),
+            *(_plane_section(plane, claim) for plane in (*planes, *empty)),
             _paths_section(landscape),
             matrix_section(landscape, colours),
             _methods_section(landscape),
+            forks_section(landscape, _figure),
+            ensembles_section(landscape),
             _minima_section(landscape, colours),
+            curvature_section(landscape, _figure),
             _training_section(landscape, colours),
             _surfaces_section(planes),
             _section("Provenance", tables.provenance_list(landscape) + tables.spec_block(landscape)),
@@ -121,7 +131,10 @@ def _methods_section(landscape: Landscape) -> str:
         return ""
     said = "".join(f"<p>{text(remark)}</p>" for remark in remarks(rows))
     plot = _figure("test accuracy over the multiply-adds left", kind="pareto")
-    return _section("Pruning methods", said + plot + tables.methods_table(rows))
+    content = said + plot + tables.methods_table(rows)
+    if published := published_beside(landscape.spec or {}):
+        content += f"<h3>Published, not ours</h3>{tables.published_table(published)}"
+    return _section("Pruning methods", content)
 
 
 def _training_section(landscape: Landscape, colours: Mapping[str, str]) -> str:
@@ -152,7 +165,7 @@ def _surfaces_section(planes: Iterable[PlaneRecord]) -> str:
 
 def _shown_quantities(plane: PlaneRecord) -> Sequence[tuple[str, str]]:
     """Train loss and test error where recorded; else the first that are."""
-    there = quantities_of(plane)
+    there = quantities_of(plane) or [(next(iter(plane.splits)), "loss")]
     return [pair for pair in there if pair in (("train", "loss"), ("test", "error"))] or there[:2]
 
 
@@ -186,9 +199,15 @@ def _caption(plane: PlaneRecord, claim: Claim | None) -> str:
         sentences.append("Dashed: straight lines.")
     if claim is not None and any(claim.level(plane, *pair) for pair in _shown_quantities(plane)):
         sentences.append(STYLE["titles"]["tolerance"])
+    levels = [] if claim is None else [claim.level(plane, *pair) for pair in _shown_quantities(plane)]
+    if any(level is not None and level.floor is not None for level in levels):
+        sentences.append(STYLE["titles"]["floor"])
     if len(curves) < len(plane.paths):
         projected = "" if plane.kind == "principal" else ", projected on the plane"
         sentences.append(f"Dotted chains: training, snapshot by snapshot{projected}.")
+    farthest = max((float(values.max()) for values in plane.offsets.values() if values.size), default=0.0)
+    if farthest > 0:
+        sentences.append(f"Snapshots lie up to {significant(farthest)} off the plane.")
     hollow = [
         f"{name} ({significant(plane.distances[name])} off the plane)" for name in points if plane.is_projected(name)
     ]
@@ -197,6 +216,8 @@ def _caption(plane: PlaneRecord, claim: Claim | None) -> str:
     outside = [name for name in plane.points if name not in points and belongs(name, plane) and not is_far(plane, name)]
     if outside:
         sentences.append(f"Outside the frame: {_listed(outside)}.")
+    if (estimate := estimate_sentence(plane)) is not None:
+        sentences.append(estimate)
     if not plane.complete:
         sentences.append(f"Hatched: not computed yet ({plane.done.mean():.0%} of the grid is).")
     if plane.note:
@@ -207,6 +228,8 @@ def _caption(plane: PlaneRecord, claim: Claim | None) -> str:
 def _spanned_by(plane: PlaneRecord) -> str:
     rows, columns = plane.shape
     grid = f"{columns} by {rows} points"
+    if plane.axes:
+        return f"Measured directions around {_listed(plane.defining) or 'one minimum'}, {grid}."
     if plane.kind == "around":
         return f"Random directions around {_listed(plane.defining) or 'one minimum'}, {grid}."
     if plane.kind == "principal":

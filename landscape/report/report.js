@@ -2,8 +2,10 @@
 
 import { claimOf } from 'landscape/claim.js';
 import { Plane } from 'landscape/plane.js';
-import { each, minimumOf, pathOf } from 'landscape/records.js';
+import { curvatureOf, each, minimumOf, pathOf } from 'landscape/records.js';
 import { contourFigure } from 'plots/contour.js';
+import { forksFigure } from 'plots/forks.js';
+import { cutsFigure, factorsFigure, flatnessFigure, growthFigure, spectrumFigure, theoremFigure } from 'plots/curvature.js';
 import { paretoFigure } from 'plots/pareto.js';
 import { profileEntries, profilePairFigure } from 'plots/profile.js';
 import { sparsityFigure } from 'plots/sparsity.js';
@@ -19,6 +21,9 @@ const paths = data.paths.map(pathOf);
 const claim = claimOf(data.verdict, paths);
 const entries = profileEntries(paths, colours);
 const runs = minima.map(({ name, epochs }) => ({ label: name, epochs, color: colours[name] }));
+const curved = Object.entries(each(data.curvature, curvatureOf)).map(([name, summary]) => ({ name, color: colours[name], summary }));
+const directed = curved.filter(({ summary }) => summary.directions);
+const curvatureOfMinimum = (minimum) => curved.find(({ name }) => name === minimum).summary;
 const config = { ...style.config, responsive: false };
 const MODE_BAR = 28;
 const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -40,7 +45,14 @@ const FIGURES = {
     return { ...profilePairFigure(entries, { ...view, splits: ['train', errorSplit] }), height: view.narrow ? 560 : 460 };
   },
   sparsity: (_, view) => sparsityFigure(minima, { ...view, colours }),
+  forks: (_, { mode }) => forksFigure(data.forks, { mode }),
   pareto: (_, { mode }) => paretoFigure(data.methods, { mode }),
+  spectrum: (_, view) => spectrumFigure(curved, view),
+  growth: (_, view) => growthFigure(curved.filter(({ summary }) => summary.epochs.epoch?.length), view),
+  factors: (_, view) => factorsFigure(directed, view),
+  cuts: (_, view) => cutsFigure(directed, view),
+  flatness: ({ minimum }, view) => flatnessFigure(curvatureOfMinimum(minimum).directions, view),
+  theorem: ({ minimum, run }, view) => theoremFigure(curvatureOfMinimum(minimum).trials[run], view),
   training({ quantities }, view) {
     return trainingFigure(runs, { ...view, quantities: quantities.split(' '), log: true });
   },

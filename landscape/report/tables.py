@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from valleyscope.landscape.analysis.barriers import path_barrier
+from valleyscope.landscape.analysis.curvature_summary import spectrum_cells
 from valleyscope.landscape.analysis.method_table import COLUMNS, MethodRow
 from valleyscope.landscape.figures.profile import path_label
 from valleyscope.landscape.report.html_text import MISSING, barrier, loss, moment, percent, text
@@ -36,6 +37,10 @@ def minima_table(landscape: Landscape, colours: Mapping[str, str]) -> str:
             cells.append(_rise(sharpness.get(minimum.name)))
         rows.append(cells)
     heads += ["sharpness"] if sharpness else []
+    if landscape.curvature:
+        heads += ["largest eigenvalue", "trace"]
+        for row, name in zip(rows, landscape.minima, strict=True):
+            row += _curvature(landscape, name)
     if landscape.minima and not any(_has_error(minimum) for minimum in landscape.minima.values()):
         column = heads.index("test accuracy")
         heads, *rows = [[*row[:column], *row[column + 1 :]] for row in (heads, *rows)]
@@ -65,11 +70,19 @@ def methods_table(rows: Sequence[MethodRow]) -> str:
     )
 
 
+def published_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What the paper prints for this network and these data."""
+    shares = ("baseline_accuracy", "pruned_accuracy", "macs")
+    heads = ["method", "source", "accuracy before", "accuracy", "multiply-adds left"]
+    cells = [[text(row["method"]), text(row["source"]), *(percent(row[share]) for share in shares)] for row in rows]
+    return table("published numbers", heads, cells, words=2)
+
+
 def _spread(row: MethodRow, column: str) -> str:
     spread = row.values.get(column)
     if spread is None:
         return MISSING
-    share = column in ("zero_groups", "macs") or "accuracy" in column
+    share = column in ("zero_groups", "macs") or "accuracy" in column or column.startswith("latency")
     mean, deviation = (
         None if value is None else f"{100 * value:.1f} %" if share else f"{value:.3g}"
         for value in (spread.mean, spread.deviation)
@@ -153,6 +166,15 @@ def _rise(values: Mapping[str, Any] | None) -> str:
     radius = values.get("radius")
     within = f" <small>within {radius:.3g}</small>" if isinstance(radius, int | float) else ""
     return f"+{loss(values['rise'])}{within}"
+
+
+def _curvature(landscape: Landscape, name: str) -> list[str]:
+    found = spectrum_cells(landscape.curvature.get(name))
+    if not found:
+        return [MISSING, MISSING]
+    error = "" if np.isnan(found["trace_error"]) else f" <small>± {found['trace_error']:.2g}</small>"
+    trace = MISSING if np.isnan(found["trace"]) else f"{found['trace']:.3g}{error}"
+    return [f"{found['largest']:.3g}", trace]
 
 
 def _barrier(path: PathRecord) -> float | None:

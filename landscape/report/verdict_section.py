@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from valleyscope.landscape.report.html_text import barrier, percent, text
+from valleyscope.landscape.report.html_text import barrier, interval, percent, text
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,10 @@ def _numbers(verdict: Mapping[str, Any]) -> str:
     control = verdict.get("control") or {}
     errors = verdict.get("test_error") or {}
     level = verdict.get("level")
+    line = verdict.get("line") or {}
     cells = [
-        _barrier("barrier, straight line", pair, verdict.get("line"), level),
+        _estimate("rise, straight line", pair, line.get("rise"), "value", level),
+        _barrier("barrier, straight line", pair, line, level),
         _barrier("barrier, fitted curve", pair, verdict.get("curve"), level),
         _barrier(f"{control.get('name', 'control')}: straight line", "for comparison", control.get("line"), level),
         _barrier(f"{control.get('name', 'control')}: fitted curve", "for comparison", control.get("curve"), level),
@@ -100,13 +102,17 @@ def _tolerance(verdict: Mapping[str, Any]) -> str:
 
 
 def _barrier(label: str, where: str, values: Mapping[str, Any] | None, level: float | None) -> str:
+    return _estimate(label, where, values, "barrier", level)
+
+
+def _estimate(label: str, where: str, values: Mapping[str, Any] | None, name: str, level: float | None) -> str:
+    """A number over its interval, or over what it is about where the interval is not known; null is infinite."""
     if not values:
         return ""
-    interval = where
-    if values.get("low") is not None and values.get("high") is not None:
-        share = f"{100 * level:.0f} %: " if level else ""
-        interval = f"{share}{barrier(values['low'])} to {barrier(values['high'])}"
-    return _cell(label, "∞" if values.get("barrier") is None else barrier(values["barrier"]), interval)
+    bounds = interval(values.get("low"), values.get("high"))
+    share = f"{100 * level:.0f} %: " if level and bounds != "none" else ""
+    below = "interval: none" if bounds == "none" else f"{share}{bounds}" if bounds else where
+    return _cell(label, "∞" if values.get(name) is None else barrier(values[name]), below)
 
 
 def _error(label: str, where: str, values: Mapping[str, Any] | None) -> str:

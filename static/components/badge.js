@@ -6,7 +6,9 @@ const LOOKS = {
   'one basin, sloping': ['warn', 'slope'],
   'joined by a curve only': ['warn', 'arc'],
   separate: ['bad', 'split'],
+  'one basin up to permutation': ['warn', 'level'],
   undecided: ['soft', 'question'],
+  'no verdict': ['soft', 'question'],
   queued: ['soft', 'wait'],
   running: ['live', 'play'],
   cancelling: ['soft', 'stop'],
@@ -31,8 +33,8 @@ export function badge(kind) {
   return element('span.badge', { 'data-tone': tone, 'data-kind': kind }, icon(shape), element('span', {}, kind));
 }
 
-/** The badge of an experiment: its verdict when it has one and is done, else its state. */
+/** The badge of an experiment: its verdict when it is done, else its state. */
 export function experimentBadge(experiment) {
-  if (experiment.state === 'done' && experiment.verdict_kind) return badge(experiment.verdict_kind);
+  if (experiment.state === 'done') return badge(experiment.verdict_kind ?? 'no verdict');
   return badge(experiment.stage === 'cancelling' ? 'cancelling' : experiment.state);
 }

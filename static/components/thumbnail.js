@@ -4,7 +4,7 @@ import { Plane, decoded } from '../landscape/plane.js';
 import { surfaceScale } from '../plots/contour.js';
 import { scaleFor } from '../plots/scale.js';
 import { style } from '../plots/theme.js';
-import { toleranceLines } from '../plots/tolerance-contour.js';
+import { floorLines, toleranceLines } from '../plots/tolerance-contour.js';
 
 const MOST_LIVE = 2; // of the six connections that a browser opens to one server
 const SIZE = [384, 288]; // of the picture with lines and dots, in pixels: as wide and tall as it is shown
@@ -51,7 +51,7 @@ export class Thumbnail {
       const claim = { level: () => answer.level };
       const scale = surfaceScale([plane], { split: 'train', value: 'loss', log: false, claim });
       this.#draw(plane.rows, plane.columns, z, done, scale, 'train loss on the first plane');
-      if (answer.level) this.#drawClaim(plane, toleranceLines(plane, z, answer.level), minima);
+      if (answer.level) this.#drawClaim(plane, { tolerance: toleranceLines(plane, z, answer.level), floor: floorLines(plane, z, answer.level) }, minima);
     } catch {
       this.canvas.setAttribute('aria-label', 'the surface could not be read'); // perhaps just deleted
     }
@@ -106,7 +106,7 @@ export class Thumbnail {
   }
 
   /** Draws the tolerance contour and the minima over the surface, in more pixels than it has cells. */
-  #drawClaim(plane, lines, minima) {
+  #drawClaim(plane, contours, minima) {
     const { canvas } = this;
     const cells = Object.assign(document.createElement('canvas'), { width: plane.columns, height: plane.rows });
     cells.getContext('2d').drawImage(canvas, 0, 0);
@@ -118,13 +118,15 @@ export class Thumbnail {
       (canvas.width / plane.columns) * (0.5 + ((x - plane.x[0]) / width) * (plane.columns - 1)),
       canvas.height - (canvas.height / plane.rows) * (0.5 + ((y - plane.y[0]) / height) * (plane.rows - 1)),
     ];
-    const { tolerance, tolerance_halo: halo } = style.contour;
-    for (const { color, width: wide } of [halo, tolerance]) {
+    for (const look of ['tolerance_halo', 'tolerance', 'floor_halo', 'floor']) {
+      const { color, width: wide, dash } = style.contour[look];
       context.beginPath();
-      for (const line of lines) line.forEach((place, n) => context[n ? 'lineTo' : 'moveTo'](...at(place)));
+      context.setLineDash(dash ? dash.split(',').map((length) => 2 * parseFloat(length)) : []);
+      for (const line of contours[look.replace('_halo', '')]) line.forEach((place, n) => context[n ? 'lineTo' : 'moveTo'](...at(place)));
       Object.assign(context, { strokeStyle: color, lineWidth: wide, lineJoin: 'round' });
       context.stroke();
     }
+    context.setLineDash([]);
     const colours = coloursOf(minima);
     for (const name of minima.filter((minimum) => minimum in plane.points && !plane.isProjected(minimum))) {
       context.beginPath();

@@ -23,8 +23,18 @@ export function control(field, options) {
     case 'integer':
     case 'number': return textInput(options, { read: numberOf, write: String, mode: field.kind === 'integer' ? 'numeric' : 'decimal' });
     case 'list': return field.items.enum ? checkboxes(field.items.enum, options) : textInput(options, listText(field.items.type));
+    case 'json': return textInput(options, { read: parsed, write: JSON.stringify });
     case 'tuple': return textInput(options, listText('string'));
     default: return textInput(options, { read: (text) => text, write: String });
+  }
+}
+
+/** The typed text as a JSON value if it is one; other text goes to the server, which rejects it. */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
   }
 }
 

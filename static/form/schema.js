@@ -2,7 +2,7 @@
 
 /**
  * @typedef {object} Field
- * @property {'object'|'map'|'union'|'choice'|'boolean'|'integer'|'number'|'text'|'list'|'tuple'} kind
+ * @property {'object'|'map'|'union'|'choice'|'boolean'|'integer'|'number'|'text'|'list'|'tuple'|'json'} kind
  * @property {boolean} optional whether it may be left out
  * @property {string} description
  * @property {unknown} [fallback] the default
@@ -44,7 +44,7 @@ export class Schema {
       optional: !required,
       description: schema.description ?? '',
       fallback: schema.default,
-      ...this.#shape(inner),
+      ...(schema['x-form'] === 'json' ? { kind: 'json' } : this.#shape(inner)), // fields that only JSON can write
     };
   }
 
@@ -60,6 +60,7 @@ export class Schema {
     if (schema.properties) {
       return { kind: 'object', properties: schema.properties, required: schema.required ?? [], open: schema.additionalProperties === true, title: schema.title };
     }
+    if (schema.type === 'object' && schema.additionalProperties?.anyOf) return { kind: 'json' }; // a map of single values
     if (schema.type === 'object') return { kind: 'map', items: schema.additionalProperties, most: schema.maxProperties };
     return { kind: { boolean: 'boolean', integer: 'integer', number: 'number' }[schema.type] ?? 'text' };
   }

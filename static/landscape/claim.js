@@ -24,7 +24,7 @@ export function claimOf(verdict, paths) {
   if (verdict?.between?.length !== 2) return null;
   const [start, end] = verdict.between;
   const control = verdict.control?.name ?? null;
-  const tolerances = { loss: verdict.tolerance, error: verdict.test_error_verdict?.tolerance };
+  const verdicts = { loss: verdict, error: verdict.test_error_verdict ?? {} };
   const joins = (path, one, other) =>
     (path.start === one && path.end === other) || (path.start === other && path.end === one);
   const lines = paths.filter(({ kind }) => kind === 'line');
@@ -32,8 +32,8 @@ export function claimOf(verdict, paths) {
   const beside = lines.filter((path) => joins(path, start, control));
   const levels = {};
   for (const split of Object.keys(judged[0]?.loss ?? {}))
-    for (const [value, tolerance] of Object.entries(tolerances)) {
-      const level = levelOf(judged, beside, split, value, tolerance);
+    for (const [value, found] of Object.entries(verdicts)) {
+      const level = levelOf(judged, beside, split, value, found);
       if (level) levels[`${split} ${value}`] = level;
     }
   return new Claim([start, end], control, levels);
@@ -52,7 +52,7 @@ export function planesInOrder(through, between, control) {
   return Object.keys(through).sort((one, other) => rank(one) - rank(other));
 }
 
-function levelOf(judged, beside, split, value, given) {
+function levelOf(judged, beside, split, value, { kind, tolerance: given }) {
   const along = judged[0][value][split];
   const end = Math.max(along[0], along.at(-1));
   if (!Number.isFinite(end)) return null;
@@ -61,5 +61,12 @@ function levelOf(judged, beside, split, value, given) {
   // A quantity that the verdict does not judge has no tolerance contour.
   const tolerance = given || RULES.tolerance[value];
   const peak = Math.max(highest, end + RULES.least_room * tolerance);
-  return { end, tolerance, peak, value: end + tolerance, judged: Boolean(given) };
+  return { end, tolerance, peak, value: end + tolerance, judged: Boolean(given), floor: floorOf(judged[0], along, end, given, kind) };
+}
+
+/** Of a slope: the lowest value of the judged line plus the tolerance, where what is level with it ends; else null. */
+function floorOf(path, along, end, tolerance, kind) {
+  if (!tolerance || kind !== 'one basin, sloping' || path.kind !== 'line') return null;
+  const floor = along.reduce((low, each) => (each < low ? each : low), Infinity) + tolerance;
+  return floor < end ? floor : null;
 }

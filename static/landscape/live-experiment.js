@@ -3,7 +3,7 @@
 import { fromJson } from '../plots/numbers.js';
 import { claimOf, planesInOrder } from './claim.js';
 import { Plane, decoded } from './plane.js';
-import { each, minimumOf, pathOf } from './records.js';
+import { curvatureOf, each, minimumOf, pathOf } from './records.js';
 
 const REFRESH_DELAY = 1500;
 const BATCH_DELAY = 120;
@@ -17,6 +17,8 @@ export class LiveExperiment extends EventTarget {
   pair = null;
   /** Barrier and rise between every two minima, as /matrix sends them; null with fewer than three, or before a line. */
   matrix = null;
+  /** The curvature of minima by name; null where the spec asks for none. */
+  curvature = null;
   /** @type {Map<string, Plane>} */
   planes = new Map();
   minima = {};
@@ -61,7 +63,22 @@ export class LiveExperiment extends EventTarget {
   }
 
   get splits() {
-    return this.experiment.spec.splits ?? ['train', 'test'];
+    const { spec } = this.experiment;
+    return spec.imported?.splits ?? spec.splits ?? ['train', 'test'];
+  }
+
+  /** The unit of losses: nats, or none. */
+  get lossUnit() {
+    const [plane] = this.planes.values();
+    const [path] = this.paths;
+    return plane?.lossUnit ?? path?.loss_unit ?? (hasOwnUnit(this.experiment) ? '' : 'nats');
+  }
+
+  /** Whether there are errors to show; losses such as mse have none. */
+  get hasErrors() {
+    if (this.planes.size) return [...this.planes.values()].some(({ quantities }) => quantities.some(([, value]) => value === 'error'));
+    if (this.paths.length) return this.paths.some(({ error }) => Object.values(error).some((list) => list.some(Number.isFinite)));
+    return !hasOwnUnit(this.experiment);
   }
 
   /** Minima in the order of the spec, trained or in training. */
@@ -176,6 +193,7 @@ export class LiveExperiment extends EventTarget {
       if (this.experiment.verdict_kind !== null && (!this.ownVerdict || wasActive)) jobs.push(this.#loadVerdict());
       if (this.experiment.minima.length > 2 && this.contents.lines.length) jobs.push(this.#loadMatrix());
     }
+    if (this.contents.curvature?.length) jobs.push(this.#loadCurvature());
     await Promise.all(jobs);
     if (this.#tiles.size) this.#schedule('refresh', REFRESH_DELAY, () => this.refresh());
   }
@@ -223,17 +241,27 @@ export class LiveExperiment extends EventTarget {
     this.#changed('matrix');
   }
 
+  async #loadCurvature() {
+    const { minima } = await this.#get('/curvature');
+    this.curvature = each(minima, curvatureOf);
+    this.#changed('curvature');
+  }
+
   /** All quantities of a plane; a plane that is not computed yet is skipped. */
   async #loadPlane(name) {
-    const { splits } = this;
+    const present = this.contents.planes[name]?.splits ?? [];
+    const splits = this.splits.filter((split) => present.includes(split)); // of an upload, not all planes have all
+    if (!splits.length) return;
     const ask = (split, value) => `/surface?plane=${encodeURIComponent(name)}&split=${split}&value=${value}`;
     try {
       const first = await this.#get(ask(splits[0], 'loss'));
       const plane = this.planes.get(name) ?? new Plane(first);
-      plane.merge(splits[0], 'loss', decoded(first.z), decoded(first.done));
-      const others = splits.flatMap((split) => ['loss', 'error'].map((value) => [split, value])).slice(1);
+      mergeRecorded(plane, splits[0], 'loss', decoded(first.z), decoded(first.done));
+      plane.estimate = first.estimate ?? {};
+      const errors = 'accuracy' in plane.estimate ? ['loss_error', 'error_error'] : [];
+      const others = splits.flatMap((split) => ['loss', 'error', ...errors].map((value) => [split, value])).slice(1);
       const answers = await Promise.all(others.map(([split, value]) => this.#binary(ask(split, value))));
-      answers.forEach(({ z, done }, index) => plane.merge(...others[index], z, done));
+      answers.forEach(({ z, done }, index) => mergeRecorded(plane, ...others[index], z, done));
       plane.markDone(
         answers.reduce((both, { done }) => both.map((known, index) => known & done[index]), decoded(first.done)),
       );
@@ -262,6 +290,7 @@ export class LiveExperiment extends EventTarget {
     const plane = this.planes.get(tile.plane);
     if (plane) {
       plane.addTile(tile);
+      if (tile.estimate) plane.estimate = tile.estimate;
       this.#changed(`plane ${tile.plane}`);
       return;
     }
@@ -329,4 +358,12 @@ export class LiveExperiment extends EventTarget {
   #binary(path) {
     return this.#api.binary(this.#path + path, { signal: this.#closing.signal });
   }
+}
+
+const hasOwnUnit = ({ spec } = {}) => ['mse', 'l1'].includes(spec?.loss);
+
+/** Files of other tools may lack a quantity: then none of the computed points has a value. */
+function mergeRecorded(plane, split, quantity, values, done) {
+  const computed = values.filter((_, index) => done[index]);
+  if (!computed.length || computed.some((value) => !Number.isNaN(value))) plane.merge(split, quantity, values, done);
 }

@@ -6,7 +6,10 @@ export class Plane {
     this.name = answer.plane;
     this.kind = answer.kind;
     this.unit = answer.unit;
+    this.lossUnit = answer.loss_unit ?? 'nats';
     this.note = answer.note;
+    /** Where x and y lead, if more is known than the kind. */
+    this.axes = answer.axes ?? [];
     this.x = decoded(answer.x);
     this.y = decoded(answer.y);
     this.rows = this.y.length;
@@ -14,9 +17,12 @@ export class Plane {
     this.points = answer.points;
     this.distances = answer.distances;
     this.defining = answer.defining;
+    this.estimate = answer.estimate ?? {};
     this.paths = Object.fromEntries(
       Object.entries(answer.paths).map(([name, pairs]) => [name, columnsOf(decoded(pairs))]),
     );
+    this.explained = answer.explained ?? null;
+    this.offsets = Object.fromEntries(Object.entries(answer.offsets ?? {}).map(([name, values]) => [name, decoded(values)]));
     this.done = new Uint8Array(this.rows * this.columns);
     this.computed = 0;
     this.grids = new Map();
@@ -41,7 +47,12 @@ export class Plane {
 
   /** The quantities that were recorded, as [split, quantity]. */
   get quantities() {
-    return [...this.grids.keys()].map((key) => key.split(' '));
+    return [...this.grids.keys()].map((key) => key.split(' ')).filter(([, quantity]) => !quantity.endsWith('_error'));
+  }
+
+  /** Whether values have standard errors. */
+  get isEstimated() {
+    return [...this.grids.keys()].some((key) => key.endsWith('_error'));
   }
 
   has(split, quantity) {
@@ -62,6 +73,7 @@ export class Plane {
 
   /** Add values from /surface; values from tiles stay. */
   merge(split, quantity, values, done) {
+    if (quantity === 'error' && neverRecorded(values, done)) return null;
     const grid = this.grid(split, quantity);
     for (let index = 0; index < grid.length; index++) if (done[index]) grid[index] = values[index];
     return grid;
@@ -76,6 +88,7 @@ export class Plane {
   addTile({ rows, columns, values }) {
     for (const [split, quantities] of Object.entries(values)) {
       for (const [quantity, list] of Object.entries(quantities)) {
+        if (quantity === 'error' && list.every((value) => Number.isNaN(Number(value)))) continue;
         const grid = this.grid(split, quantity);
         list.forEach((value, n) => (grid[rows[n] * this.columns + columns[n]] = Number(value)));
       }
@@ -87,6 +100,11 @@ export class Plane {
     this.computed += 1 - this.done[index];
     this.done[index] = 1;
   }
+}
+
+/** A loss without a notion of error leaves NaN where points are computed. */
+function neverRecorded(values, done) {
+  return done.some(Boolean) && values.every((value, index) => !done[index] || Number.isNaN(value));
 }
 
 /** An array as the API sends it in JSON: its type, base64 of its little-endian bytes. */

@@ -17,6 +17,21 @@ export function pathOf({ arc, loss, error, barrier, fit = {}, ...path }) {
   };
 }
 
+/** The curvature of a minimum, as /curvature sends it. */
+export function curvatureOf({ density, directions, trials, epochs, ...rest }) {
+  const lists = ({ note, text, layers, scores, strength, zero, ...arrays }) =>
+    ({ note, text, layers, scores, strength, zero, ...each(arrays, numbers) });
+  return {
+    ...rest,
+    trace: fromJson(rest.trace),
+    trace_error: fromJson(rest.trace_error),
+    density: density && each(density, numbers),
+    epochs: each(epochs, numbers),
+    directions: directions && { ...directions, losses: each(directions.losses, numbers) },
+    trials: each(trials, lists),
+  };
+}
+
 /** A record with each of its values converted. */
 export function each(record, convert) {
   return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, convert(value)]));

@@ -2,17 +2,26 @@
 
 export const SHOWN = {
   pair: { title: 'train loss and test error', panes: [['train', 'loss'], ['test', 'error']] },
+  'train-pair': { title: 'train loss and train error', panes: [['train', 'loss'], ['train', 'error']] },
+  'test-pair': { title: 'test loss and test error', panes: [['test', 'loss'], ['test', 'error']] },
   'train-loss': { title: 'train loss', panes: [['train', 'loss']] },
   'test-error': { title: 'test error', panes: [['test', 'error']] },
   'test-loss': { title: 'test loss', panes: [['test', 'loss']] },
   'train-error': { title: 'train error', panes: [['train', 'error']] },
 };
 
+/** What is shown unless the address says otherwise: files of other tools may lack a split. */
+function usual(splits) {
+  if (splits.includes('train')) return splits.includes('test') ? 'pair' : 'train-pair';
+  return 'test-pair';
+}
+
 /** The query as typed values; invalid ones are ignored. */
-export function readView(query, planes) {
+export function readView(query, planes, splits = ['train', 'test']) {
+  const known = query.show in SHOWN && SHOWN[query.show].panes.every(([split]) => splits.includes(split));
   return {
     plane: planes.includes(query.plane) ? query.plane : (planes[0] ?? null),
-    show: query.show in SHOWN ? query.show : 'pair',
+    show: known ? query.show : usual(splits),
     form: query.form === '3d' ? '3d' : 'contour',
     log: query.log === '1',
     clip: positive(query.clip),

@@ -15,9 +15,9 @@ const shortNetwork = (model) => model.replaceAll(/\w+=/g, '').replaceAll(/\[([^\
  */
 export const COLUMNS = [
   { key: 'verdict', title: 'verdict', sort: 'verdict_kind', first: '', from: 0, hint: 'what the straight line says; before that, the state' },
-  { key: 'rise', title: 'rise', sort: 'rise', first: '-', number: true, from: 0, hint: 'highest minus lowest loss along the line, in nats', text: ({ rise }) => nats(rise) },
-  { key: 'barrier', title: 'barrier', sort: 'barrier', first: '-', number: true, from: 0, hint: 'highest loss along the line minus that of the higher end, in nats', text: ({ barrier }) => nats(barrier) },
-  { key: 'control', title: 'control', sort: 'control_barrier', first: '-', number: true, from: 1200, phone: true, hint: 'barrier on the line to the control, in nats', text: ({ control_barrier: barrier }) => nats(barrier) },
+  { key: 'rise', title: 'rise', sort: 'rise', first: '-', number: true, from: 0, hint: 'highest minus lowest loss along the line, in nats or the unit of the loss', text: ({ rise }) => nats(rise) },
+  { key: 'barrier', title: 'barrier', sort: 'barrier', first: '-', number: true, from: 0, hint: 'highest loss along the line minus that of the higher end, in nats or the unit of the loss', text: ({ barrier }) => nats(barrier) },
+  { key: 'control', title: 'control', sort: 'control_barrier', first: '-', number: true, from: 1200, phone: true, hint: 'barrier on the line to the control, in nats or the unit of the loss', text: ({ control_barrier: barrier }) => nats(barrier) },
   { key: 'zero', title: 'zero groups', sort: 'zero_groups', first: '-', number: true, from: 0, hint: 'share of groups that are exactly zero in the second network', text: ({ zero_groups: share }) => percent(share) },
   { key: 'accuracy', title: 'accuracy', sort: 'accuracy', first: '-', number: true, from: 0, hint: 'test accuracy of the second network', text: ({ accuracy }) => percent(accuracy) },
   { key: 'data', title: 'data', sort: 'dataset', first: '', from: 1300, hint: 'data set', text: ({ dataset }) => dataset || DASH },

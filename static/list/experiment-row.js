@@ -60,7 +60,7 @@ export class ExperimentRow {
       if (column.full) cell.title = column.full(experiment);
     }
     this.#progress(experiment);
-    setText(this.cells.took, experiment.active_seconds === null ? DASH : duration(experiment.active_seconds));
+    setText(this.cells.took, experiment.active_seconds === null || experiment.origin === 'imported' ? DASH : duration(experiment.active_seconds));
     setText(this.cells.submitted, ago(experiment.created));
     this.cells.submitted.title = moment(experiment.created);
     this.#badge(experiment);

@@ -12,6 +12,9 @@ const WORDS = {
   'matrix.csv': 'CSV, every two minima',
   'spec.json': 'spec',
   'verdict.json': 'verdict',
+  'curvature.csv': 'eigenvalues and traces',
+  'factors.csv': 'direction factors',
+  'theorem.csv': 'predicted and measured group norms',
 };
 
 const weights = (name) => {

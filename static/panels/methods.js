@@ -13,6 +13,8 @@ const COLUMNS = [
   ['train_loss', 'train loss', loss],
   ['zero_groups', 'zero groups', percent],
   ['macs', 'multiply-adds left', percent],
+  ['latency_1', 'latency left, 1 sample', percent],
+  ['latency_32', 'latency left, 32 samples', percent],
   ['rise', 'rise to SGD', loss],
   ['barrier', 'barrier to SGD', loss],
   ['time', 'time over SGD', (value) => `${value.toFixed(2)}×`],

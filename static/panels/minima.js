@@ -6,8 +6,10 @@ import { loss, percent } from '../format.js';
 import { Plot } from '../plots/plot.js';
 import { sparsityFigure } from '../plots/sparsity.js';
 import { QUANTITIES, trainingFigure } from '../plots/training.js';
+import { curvatureCells } from './curvature.js';
 import { toggle } from './toolbar-controls.js';
 import { METRICS, layersTable, metricsOf, trainingTable } from './tables.js';
+import { lossUnit } from '../plots/loss-unit.js';
 
 export class MinimaPanel {
   #live;
@@ -25,9 +27,10 @@ export class MinimaPanel {
   draw() {
     const sharpness = this.#live.ownVerdict?.sharpness ?? {};
     const runs = this.#live.runs;
+    const { curvature } = this.#live;
     const hasSharpness = Object.keys(sharpness).length > 0;
     this.words.textContent = [
-      'Losses in nats, after the last epoch.',
+      [lossUnit() ? `Losses in ${lossUnit()}` : 'Losses', runs.some(({ epochs }) => epochs.epoch?.length) ? ', after the last epoch.' : '.'].join(''),
       'Sparsity: parameters that are exactly zero; zero groups: whole filters, rows or kernels with their bias.',
       hasSharpness ? 'Sharpness: how much the train loss rises on average at that relative distance.' : '',
     ].join(' ');
@@ -37,7 +40,11 @@ export class MinimaPanel {
       dataTable({
         caption: 'minima',
         text: ['minimum', 'optimiser'],
-        numbers: hasSharpness ? [...METRICS, 'sharpness'] : METRICS,
+        numbers: [
+          ...METRICS,
+          ...(hasSharpness ? ['sharpness'] : []),
+          ...(curvature ? ['largest eigenvalue', 'trace'] : []),
+        ],
         rows: this.#live.experiment.minima.map((name) => {
           const run = runs.find((found) => found.name === name);
           const final = run?.final ?? {};
@@ -46,6 +53,7 @@ export class MinimaPanel {
             run?.optimizer || this.#stage(name, final.epoch),
             ...metricsOf(final, zeroGroups(run)),
             ...(hasSharpness ? [rise(sharpness[name])] : []),
+            ...(curvature ? curvatureCells(curvature[name]) : []),
           ];
         }),
       }),
@@ -54,7 +62,8 @@ export class MinimaPanel {
 
   /** The state of an untrained minimum. */
   #stage(name, epoch) {
-    const { active, workers } = this.#live;
+    const { active, workers, experiment } = this.#live;
+    if (experiment.origin === 'imported') return '–';
     if (epoch === undefined && workers.some(({ task }) => task === `train:${name}`)) return 'starting';
     if (epoch === undefined) return active ? 'waiting' : 'not trained';
     return active ? `training, epoch ${epoch}` : `stopped at epoch ${epoch}`;

@@ -72,7 +72,11 @@ export class ProfilesPanel {
     if (!this.#panes.length) this.#arrange();
     this.#drawLegend(entries);
     this.scrubber.update(this.shown, this.view, this.#live.planes.get(this.view.plane));
-    this.summary.replaceChildren(dataTable(pathsTable(entries)));
+    const notes = [...new Set(entries.flatMap(({ path }) => path.note || []))];
+    this.summary.replaceChildren(
+      dataTable(pathsTable(entries)),
+      ...(notes.length ? [element('p.soft.caption', {}, notes.map((note) => `${note[0].toUpperCase()}${note.slice(1)}.`).join(' '))] : []),
+    );
     for (const { plot, split, value } of this.#panes) {
       plot.ondraw = () => this.mark();
       plot.draw(({ narrow }) =>
@@ -119,7 +123,7 @@ export class ProfilesPanel {
 
   get #quantities() {
     const errorSplit = this.#live.splits.includes('test') ? 'test' : 'train';
-    return [['train', 'loss'], [errorSplit, 'error']];
+    return this.#live.hasErrors ? [['train', 'loss'], [errorSplit, 'error']] : [['train', 'loss']];
   }
 
   #arrange() {

@@ -19,16 +19,20 @@ export class ProvenancePanel {
     this.spec = codeBlock('spec of this experiment');
     this.curl = codeBlock('the same by curl');
     this.python = codeBlock('the same by Python');
+    const { imported, ...spec } = live.experiment.spec;
+    this.imported = imported;
+    this.computed = !imported || Boolean(imported.dataset); // files of other tools have no spec
     const panels = [
       { name: 'facts', title: 'Provenance', content: this.facts },
-      { name: 'spec', title: 'Spec', content: this.spec.node },
-      { name: 'curl', title: 'By curl', content: this.curl.node },
-      { name: 'python', title: 'By Python', content: this.python.node },
+      ...(this.computed ? [
+        { name: 'spec', title: 'Spec', content: this.spec.node },
+        { name: 'curl', title: 'By curl', content: this.curl.node },
+        { name: 'python', title: 'By Python', content: this.python.node },
+      ] : []),
       { name: 'files', title: 'Files', content: this.files },
     ];
     this.node = element('section.panel.provenance', { 'aria-label': 'Provenance' },
       tabs('Provenance', panels));
-    const { spec } = live.experiment;
     this.spec.show(JSON.stringify(spec, null, 2));
     this.curl.show(curl(spec));
     this.python.show(python(spec));
@@ -39,11 +43,23 @@ export class ProvenancePanel {
     const { spec } = experiment;
     const { provenance, workers } = this.#live.contents;
     const later = this.#live.active ? 'known when the first minimum is trained' : 'not recorded';
-    const facts = {
-      experiment: `${experiment.id}, run ${experiment.run}`,
-      submitted: moment(experiment.created),
+    const uploaded = this.imported && {
+      experiment: experiment.id,
+      [experiment.origin === 'gallery' ? 'computed' : 'uploaded']: moment(experiment.created),
+      files: this.imported.files.join(', '),
+      source: this.imported.source,
+    };
+    const facts = uploaded && !this.computed ? {
+      ...uploaded,
+      ...(provenance.directions ? { directions: provenance.directions } : {}),
+      'BatchNorm mode': batchNorm(provenance.batch_norm ?? 'not recorded'),
+    } : {
+      ...(uploaded || {
+        experiment: `${experiment.id}, run ${experiment.run}`,
+        submitted: moment(experiment.created),
+        ran: runTime(experiment),
+      }),
       'data set': experiment.dataset,
-      ran: runTime(experiment),
       'data fingerprint': provenance.fingerprint ? element('code', {}, provenance.fingerprint) : later,
       workers: workers.map(worked).join('; ') || (this.#live.active ? 'none yet' : 'not recorded'),
       network: experiment.model,

@@ -35,7 +35,7 @@ export class SurfacesPanel {
       onchange: (plane) => urlState.push({ plane, zoom: null, clip: null, eclip: null }),
     });
     const shows = Object.entries(SHOWN).filter(([, { panes }]) =>
-      this.#compared ? panes.length === 1 : panes.every(([split]) => members[0].live.splits.includes(split)),
+      this.#compared ? panes.length === 1 : panes.every(([split, value]) => members[0].live.splits.includes(split) && (value === 'loss' || members[0].live.hasErrors)),
     );
     this.show = choice({
       label: 'show',
@@ -70,7 +70,7 @@ export class SurfacesPanel {
 
   /** @param view as readView gives it */
   update(view) {
-    const single = { show: view.show === 'pair' ? 'train-loss' : view.show, form: 'contour', errorClip: view.clip };
+    const single = { show: SHOWN[view.show].panes.length > 1 ? 'train-loss' : view.show, form: 'contour', errorClip: view.clip };
     this.view = this.#compared ? { ...view, ...single } : view;
     this.plane.show(view.plane);
     this.show.show(this.view.show);
@@ -86,7 +86,7 @@ export class SurfacesPanel {
     const { plane, show, form } = this.view;
     const wanted = this.#members.flatMap((member) =>
       SHOWN[show].panes
-        .filter(([split]) => this.#compared || member.live.splits.includes(split))
+        .filter(([split, value]) => this.#compared || (member.live.splits.includes(split) && (value === 'loss' || member.live.hasErrors)))
         .map(([split, value]) => ({ member, split, value, plane: member.live.planes.get(plane) })),
     );
     const there = wanted.filter((pane) => pane.plane?.has(pane.split, pane.value));
@@ -134,7 +134,7 @@ export class SurfacesPanel {
     const [{ live }] = this.#members;
     if (this.#panes.length) {
       const [{ plane }] = this.#panes;
-      return captionOf(plane, this.#panes.some(isJudged)) + offPlane(plane, live.pair);
+      return captionOf(plane, { judged: this.#panes.some(isJudged), slopes: this.#panes.some(isSloping) }) + offPlane(plane, live.pair);
     }
     if (!live.active) return 'This plane was not computed.';
     return 'Hatched: not computed yet. The surface appears when its minima are trained.';
@@ -151,6 +151,8 @@ export class SurfacesPanel {
   #missing({ member, split, value }) {
     if (this.#compared)
       return element('p.soft', {}, `${member.label} has no ${split} ${value} on the plane ${this.view.plane}.`);
+    if (!member.live.active && member.live.planes.has(this.view.plane))
+      return element('p.soft', {}, `The ${split} ${value} was not recorded on this plane.`);
     return element('figure.plate', {},
       element('div.plot-head', {}, element('figcaption', {}, `${split} ${value}`)),
       element('div.hatched', { role: 'img', 'aria-label': `${split} ${value}: not computed yet` }));
@@ -237,6 +239,10 @@ function offPlane(plane, pair) {
 
 function isJudged({ view, plane }) {
   return Boolean(view && levelOf(plane, view)?.judged);
+}
+
+function isSloping({ view, plane }) {
+  return Boolean(view && typeof levelOf(plane, view)?.floor === 'number');
 }
 
 /** The planes that all experiments have; if there are none, those of the first. */

@@ -3,6 +3,7 @@
 import { element } from '../elements.js';
 import { loss, percent, plainPrecision } from '../format.js';
 import { legendLine } from './legend-line.js';
+import { inLossUnit } from '../plots/loss-unit.js';
 import { barrierText, significant, valueText } from '../plots/numbers.js';
 import { range } from '../plots/sampling.js';
 
@@ -105,17 +106,18 @@ export function layersTable(minima) {
 
 /** One row per path: length, barrier, and range of loss and error. */
 export function pathsTable(entries) {
+  const hasErrors = entries.some(({ path }) => path.error.test?.some(Number.isFinite));
   const ends = (list, text) => (list?.length ? `${text(Math.min(...list))} to ${text(Math.max(...list))}` : '–');
   return {
     caption: 'paths between the minima',
     text: ['path'],
-    numbers: ['barrier, nats', 'length', 'train loss', 'test error'],
+    numbers: [inLossUnit('barrier'), 'length', 'train loss', ...(hasErrors ? ['test error'] : [])],
     rows: entries.map(({ path, label, line }) => [
       element('span.named', {}, legendLine(line), label),
       barrierText(path.barrier.train ?? NaN),
       plainPrecision(path.arc.at(-1), 3),
       ends(path.loss.train, loss),
-      ends(path.error.test, percent),
+      ...(hasErrors ? [ends(path.error.test, percent)] : []),
     ]),
   };
 }

@@ -1,6 +1,7 @@
 /** Toolbar controls: radio buttons, select, checkbox, slider. */
 
 import { element, uniqueId } from '../elements.js';
+import { withLossUnit } from '../plots/loss-unit.js';
 
 /**
  * Radio buttons in a row.
@@ -59,7 +60,7 @@ export function clipSlider(onchange) {
   return { node, show };
 
   function showValue(shown) {
-    output.textContent = scale.label(shown) + (scale.quantity === 'loss' ? ' nats' : '');
+    output.textContent = scale.quantity === 'loss' ? withLossUnit(scale.label(shown)) : scale.label(shown);
     input.setAttribute('aria-valuetext', output.textContent);
   }
 

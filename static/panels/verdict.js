@@ -6,16 +6,19 @@ import { element, icon } from '../elements.js';
 import { aboutDuration, counted, duration, percent } from '../format.js';
 import { barrierText, fromJson, intervalText } from '../plots/numbers.js';
 import { STAGES, stepsOf, taskText } from './stage-names.js';
+import { lossUnit, withLossUnit } from '../plots/loss-unit.js';
 
 /** "digits · cnn 16-32, 128 · 3 minima" */
-export function factsOf({ dataset, spec, minima }) {
-  const { name, ...options } = typeof spec.model === 'object' ? spec.model : { name: spec.model ?? 'cnn' };
+export function factsOf({ dataset, spec, minima, origin }) {
+  const usual = origin === 'imported' ? '' : 'cnn';
+  const { name, ...options } = typeof spec.model === 'object' ? spec.model : { name: spec.model ?? usual };
   const words = Object.values(options).map((value) => (Array.isArray(value) ? value.join('-') : String(value)));
-  return [dataset, [name, ...words].join(' '), counted(minima.length, 'minimum', 'minima')].join(' · ');
+  return [dataset, [name, ...words].join(' '), counted(minima.length, 'minimum', 'minima')].filter(Boolean).join(' · ');
 }
 
 /** "done in 1 min 12 s", "training the minima, about 2 min left" */
-export function stateText({ state, stage, seconds_left: left, active_seconds: active, finished, error }) {
+export function stateText({ origin, state, stage, seconds_left: left, active_seconds: active, finished, error }) {
+  if (origin === 'imported' && state === 'done') return 'uploaded';
   const took = active !== null && finished ? duration(active) : null;
   if (state === 'done') return took ? `done in ${took}` : 'done';
   if (state === 'running') return `${STAGES[stage] ?? stage}${left ? `, ${aboutDuration(left)} left` : ''}`;
@@ -72,11 +75,11 @@ export class VerdictPanel {
 
   #drawVerdict(verdict, list) {
     this.node.dataset.tone = toneOf(verdict.kind);
-    const first = findingOf(verdict);
-    const rest = verdict.sentence.slice(first.length).trim();
+    const finding = findingOf(verdict);
+    const [first, rest] = [finding, verdict.sentence.slice(finding.length).trim()].map(unbroken);
     this.node.replaceChildren(
       ...[
-        element('div.verdict-head', {}, badge(verdict.kind), element('a', { href: '/help' }, 'What do these words mean?')),
+        element('div.verdict-head', {}, badge(verdict.kind), ...alignedBadge(verdict), element('a', { href: '/help' }, 'What do these words mean?')),
         element('p.finding', {}, first),
         element('dl.figures', {}, this.#numbers(verdict)),
         rest ? element('p.rest', {}, rest) : null,
@@ -94,11 +97,11 @@ export class VerdictPanel {
     const errors = verdict.test_error?.line;
     const sparse = this.#sparsest([start, end]);
     return [
-      estimateCell(`rise, line ${start} to ${end}`, verdict.line?.rise?.value, verdict.line?.rise, verdict.level),
-      barrierCell(`barrier, line ${start} to ${end}`, verdict.line, verdict.level),
-      barrierCell(`barrier, curve ${verdict.curve?.name ?? ''}`, verdict.curve, verdict.level),
-      barrierCell(`control: line to ${control.name}`, control.line, verdict.level),
-      barrierCell(`control: curve to ${control.name}`, control.curve, verdict.level),
+      estimateCell(`rise, line ${start} to ${end}`, verdict.line?.rise?.value, verdict.line?.rise, verdict),
+      barrierCell(`barrier, line ${start} to ${end}`, verdict.line, verdict),
+      barrierCell(`barrier, ${curveWords(verdict.curve?.name)}`, verdict.curve, verdict),
+      barrierCell(`control: line to ${control.name}`, control.line, verdict),
+      barrierCell(`control: curve to ${control.name}`, control.curve, verdict),
       errors
         ? cell(
             'test error on the line',
@@ -118,7 +121,7 @@ export class VerdictPanel {
     return cell(
       `${name}: groups exactly zero`,
       percent(final.zero_groups),
-      `test accuracy ${percent(final.test_accuracy)}`,
+      Number.isFinite(final.test_accuracy) ? `test accuracy ${percent(final.test_accuracy)}` : '',
     );
   }
 }
@@ -130,14 +133,16 @@ function stages(experiment) {
       state === 'done' ? icon('check') : null, words, state === 'done' ? element('span.visually-hidden', {}, ' (done)') : null)));
 }
 
-function barrierCell(label, values, level) {
-  return values ? estimateCell(label, values.barrier === null ? Infinity : values.barrier, values, level) : null;
+function barrierCell(label, values, verdict) {
+  return values ? estimateCell(label, values.barrier === null ? Infinity : values.barrier, values, verdict) : null;
 }
 
-function estimateCell(label, value, interval, level) {
+/** A number over its interval and its unit; a loss with a unit of its own has none. */
+function estimateCell(label, value, interval, { level }) {
   if (value === undefined || value === null) return null;
   const text = intervalText(interval.low, interval.high);
-  const below = text && text !== 'none' ? `${level ? `${Math.round(100 * level)} %: ` : ''}${text} nats` : text ? `nats, interval: ${text}` : 'nats';
+  const shown = text && text !== 'none';
+  const below = shown ? withLossUnit(`${level ? `${Math.round(100 * level)} %: ` : ''}${text}`) : [lossUnit(), text && `interval: ${text}`].filter(Boolean).join(', ');
   return cell(label, barrierText(fromJson(value)), below);
 }
 
@@ -148,7 +153,7 @@ function cell(label, value, below) {
 function withoutVerdict(experiment) {
   const { state, minima } = experiment;
   if (state === 'failed') return 'No verdict: the experiment failed.';
-  if (state === 'done') return minima.length < 2 ? 'No verdict: a comparison needs two minima.' : 'No verdict.';
+  if (state === 'done') return minima.length < 2 ? 'A verdict compares two minima; this landscape is about one.' : 'No verdict.';
   if (state === 'running') return 'No verdict yet.';
   return `No verdict${state === 'queued' ? ' yet' : ''}. ${capital(stateText(experiment))}.`;
 }
@@ -159,11 +164,27 @@ function reasons({ state, error }) {
   return element('ul.reasons', {}, error.split(/;\s+/).map((reason) => element('li', {}, reason)));
 }
 
+/** "curve valley" */
+function curveWords(name) {
+  return !name || name === 'curve' ? 'curve' : `curve ${name}`;
+}
+
 /** The kind with its numbers, as the verdict begins; earlier versions recorded the whole alone, which is split at a full stop. */
 function findingOf({ finding, sentence }) {
   return finding && sentence.startsWith(finding) ? finding : sentence.split(/(?<=\.) (?=[A-Z])/)[0];
 }
 
+/** "95 %" stays on one line. */
+function unbroken(text) {
+  return text.replaceAll(/(\d) (%|nats|points?\b)/g, '$1\u00a0$2');
+}
+
 function capital(text) {
   return text[0].toUpperCase() + text.slice(1).replace(/\.$/, '');
+}
+
+/** "One basin up to permutation" beside a kind that is of the networks as given. */
+function alignedBadge(verdict) {
+  const { kind } = verdict.alignment ?? {};
+  return kind === 'one basin up to permutation' ? [badge(kind)] : [];
 }

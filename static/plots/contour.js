@@ -3,12 +3,13 @@
 import { coloursOf } from '../colours.js';
 import { axisTitles, noteAnnotations, notesOf, roomOf, stretchOf } from './axes.js';
 import { barMarks } from './colour-bar-marks.js';
+import { doubtfulTrace } from './estimates.js';
 import { TRAJECTORY, curvesOf, labelsOf, shownPoints } from './labels.js';
 import { significant } from './numbers.js';
 import { coarseLattice, isBend, range, sample, straightLines } from './sampling.js';
 import { scaleFor } from './scale.js';
 import { baseLayout, style, themed } from './theme.js';
-import { joined, toleranceLabel, toleranceLines } from './tolerance-contour.js';
+import { floorLabel, floorLines, joined, toleranceLabel, toleranceLines } from './tolerance-contour.js';
 
 const LOOK = style.contour;
 const LYING_BAR = {
@@ -63,13 +64,17 @@ export function contourParts(plane, view, suffix = '') {
   const quiet = view.hover ? {} : { hoverinfo: 'skip' };
   const colours = pointColours(plane, view.colours);
   const lines = level ? toleranceLines(plane, values, level) : [];
+  const floor = level ? floorLines(plane, values, level) : [];
   const traces = [
     ...surface(plane, values, scale, view),
-    ...tolerance(lines),
+    ...doubtfulTrace(plane, view.split, view.value),
+    ...tolerance(lines, 'tolerance'),
+    ...tolerance(floor, 'floor'),
     ...paths(plane, colours),
     ...points(plane, colours),
   ];
   const label = level ? toleranceLabel(plane, lines, level, scale, view.mode) : [];
+  if (floor.length) label.push(...floorLabel(plane, floor, level, scale, view.mode, label));
   const heights = minimaValues(plane, values);
   const notes = notesOf(plane, scale, heights, stretch);
   const lying = view.narrow ? { above: NARROW_MARGIN.t + roomOf(notes) - LYING_BAR.ypad / 2 } : null;
@@ -137,6 +142,11 @@ export function hoverValues(plane, rows, columns) {
   const shown = plane.quantities;
   const grids = shown.map(([split, value]) => plane.grid(split, value));
   const lines = shown.map(([split, value], n) => `${split} ${value} %{customdata[${n}]${style.hover[value]}}`);
+  shown.forEach(([split, value], n) => {
+    if (!plane.has(split, `${value}_error`)) return;
+    lines[n] += ` ± %{customdata[${grids.length}]${style.hover[value]}}`;
+    grids.push(plane.grid(split, `${value}_error`));
+  });
   return {
     customdata: rows.map((row) => columns.map((column) => grids.map((grid) => grid[row * plane.columns + column]))),
     hovertemplate: `${[style.hover.place, ...lines].join('<br>')}<extra></extra>`,
@@ -196,11 +206,11 @@ export function gridOf(plane, heights, rows, columns) {
   };
 }
 
-/** The tolerance contour, dark on a light halo. */
-function tolerance(lines) {
+/** The tolerance contour, or that around what is level, dark on a light halo. */
+function tolerance(lines, name) {
   if (!lines.length) return [];
-  const shared = { type: 'scatter', ...joined(lines), name: 'tolerance', mode: 'lines', hoverinfo: 'skip' };
-  return [LOOK.tolerance_halo, LOOK.tolerance].map((line) => ({ ...shared, line }));
+  const shared = { type: 'scatter', ...joined(lines), name, mode: 'lines', hoverinfo: 'skip' };
+  return [LOOK[`${name}_halo`], LOOK[name]].map((line) => ({ ...shared, line }));
 }
 
 /** Straight lines dashed, curves solid, white on a thin dark outline; trajectories in their minimum's colour. */
@@ -212,8 +222,11 @@ function paths(plane, colours) {
     if (!name.startsWith(TRAJECTORY)) return outlined({ x, y, name: `curve ${name}` }, LOOK.curve);
     const minimum = name.slice(TRAJECTORY.length);
     const marker = { ...LOOK.snapshot, color: colours[minimum] ?? style.white };
-    const hovertemplate = `training of ${minimum}, snapshot %{pointNumber}<br>${style.hover.place}<extra></extra>`;
-    return [{ type: 'scatter', x, y, name, mode: 'lines+markers', line: LOOK.trajectory, marker, hovertemplate }];
+    const offsets = plane.offsets[name];
+    const far = offsets ? '<br>%{customdata:.3g} off this plane' : '';
+    const hovertemplate = `training of ${minimum}, snapshot %{pointNumber}<br>${style.hover.place}${far}<extra></extra>`;
+    const more = offsets ? { customdata: offsets } : {};
+    return [{ type: 'scatter', x, y, name, mode: 'lines+markers', line: LOOK.trajectory, marker, hovertemplate, ...more }];
   });
   return [...lines, ...others];
 }

@@ -55,8 +55,11 @@ export function labelsOf(plane) {
   return chosen;
 }
 
-/** The place of a line where a label is inside the frame, and clear of named points, their labels and the paths. */
-export function roomiest(plane, text, line) {
+/** The place of a line where a label is inside the frame, and clear of named points, their labels and the paths.
+ *
+ * `others`: more labels to be clear of, as [place, text].
+ */
+export function roomiest(plane, text, line, others = []) {
   const toPixel = pixels(plane);
   const frame = frameOf(plane);
   const points = shownPoints(plane);
@@ -68,6 +71,7 @@ export function roomiest(plane, text, line) {
   ];
   const step = Math.ceil(line.length / PLACES);
   const centred = { anchor: ['center', 'middle'], shift: [0, 0] };
+  taken.push(...others.map(([place, words]) => boxOf(...toPixel(place), words, centred)));
   const faults = line
     .filter((_, n) => n % step === 0)
     .map((place) => {

@@ -4,6 +4,7 @@ import { loss, percent } from '../format.js';
 import { style } from './theme.js';
 
 const { digits: DIGITS, plain_from: FROM, plain_below: BELOW } = style.numbers;
+const NEGLIGIBLE = 1e-6; // nats that are rounding
 
 /** `value` with three significant digits, without zeros at its end unless it has an exponent. */
 export function significant(value, digits = DIGITS) {
@@ -23,7 +24,9 @@ export function barrierText(value) {
 export function intervalText(low, high) {
   const [from, to] = [low, high].map(fromJson);
   if (Number.isNaN(from) || Number.isNaN(to)) return '';
-  return from === to ? 'none' : `${barrierText(from)} to ${barrierText(to)}`;
+  if (from === to || to - from < NEGLIGIBLE) return 'none';
+  const ends = [from, to].map(barrierText);
+  return (ends[0] === ends[1] ? [from, to].map(loss) : ends).join(' to ');
 }
 
 /** A loss or an error, as its kind is shown. */

@@ -9,21 +9,38 @@ const LOOK = style.contour;
 
 /** The contour as lines, each a list of places [x, y]. */
 export function toleranceLines(plane, values, level) {
-  if (!level.judged) return [];
+  return level.judged ? linesAt(plane, values, level.value) : [];
+}
+
+/** Of a slope: the contour around what is level with its foot. */
+export function floorLines(plane, values, level) {
+  return typeof level.floor === 'number' ? linesAt(plane, values, level.floor) : [];
+}
+
+function linesAt(plane, values, height) {
   const thin = Math.floor(Math.max(plane.rows, plane.columns) / LOOK.fine) + 1;
   const lattice = plane.complete ? null : coarseLattice(plane);
   const rows = lattice?.rows ?? range(plane.rows, thin);
   const columns = lattice?.columns ?? range(plane.columns, thin);
   const grid = rows.map((row) => columns.map((column) => values[row * plane.columns + column]));
-  return levelLines(columns.map((column) => plane.x[column]), rows.map((row) => plane.y[row]), grid, level.value);
+  return levelLines(columns.map((column) => plane.x[column]), rows.map((row) => plane.y[row]), grid, height);
 }
 
 /** The label of the contour, where it has most room on its longest line. */
 export function toleranceLabel(plane, lines, level, scale, mode) {
+  return labelOn(plane, lines, `tolerance: ${scale.quantity} ≤ ${scale.label(level.value)}`, mode);
+}
+
+/** The label of the contour around what is level, clear of other labels. */
+export function floorLabel(plane, lines, level, scale, mode, others) {
+  return labelOn(plane, lines, `level: ${scale.quantity} ≤ ${scale.label(level.floor)}`, mode, others);
+}
+
+function labelOn(plane, lines, text, mode, others = []) {
   if (!lines.length) return [];
-  const text = `tolerance: ${scale.quantity} ≤ ${scale.label(level.value)}`;
   const longest = lines.reduce((best, line) => (line.length > best.length ? line : best));
-  const [x, y] = roomiest(plane, text, longest);
+  const beside = others.map((other) => [[other.x, other.y], other.text]);
+  const [x, y] = roomiest(plane, text, longest, beside);
   return [{ ...themed(style.label, mode), x, y, text, xanchor: 'center', yanchor: 'middle' }];
 }
 

@@ -13,6 +13,7 @@ import { readView } from '../landscape/view-state.js';
 import { ComparedCurvesPanel } from '../panels/compared-curves.js';
 import { SurfacesPanel, sharedPlanes } from '../panels/surfaces.js';
 import { METRICS, metricsOf } from '../panels/tables.js';
+import { inLossUnit, showLossUnit } from '../plots/loss-unit.js';
 import { Tooltip } from '../plots/cursor.js';
 import { barrierText, fromJson, intervalText } from '../plots/numbers.js';
 
@@ -107,6 +108,8 @@ class CompareView {
   }
 
   update(query) {
+    const units = new Set(this.members.map(({ live }) => live.lossUnit));
+    showLossUnit(units.size === 1 ? [...units][0] : '');
     this.view = readView(query, sharedPlanes(this.members));
     this.surfaces.update(this.view);
     this.overlay.update(this.view);
@@ -130,7 +133,7 @@ class CompareView {
       dataTable({
         caption: 'verdicts',
         text: ['experiment', 'verdict'],
-        numbers: ['rise, nats', 'barrier, nats', 'curve’s barrier', 'control’s barrier', 'zero groups', 'accuracy'],
+        numbers: [inLossUnit('rise'), inLossUnit('barrier'), 'curve’s barrier', 'control’s barrier', 'zero groups', 'accuracy'],
         rows: this.members.map((member) => {
           const { verdict, experiment } = member.live;
           return [

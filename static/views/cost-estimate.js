@@ -3,7 +3,7 @@ import { duration, plainPrecision, counted } from '../format.js';
 import { dataTable } from '../components/data-table.js';
 import { coloursOf } from '../colours.js';
 
-const STAGES = { minima: 'training', curves: 'curves', surfaces: 'surfaces', profiles: 'profiles' };
+const STAGES = { minima: 'training', curves: 'curves', surfaces: 'surfaces', profiles: 'profiles', curvature: 'curvature' };
 
 /**
  * The cost of an experiment, and how far AltSDP's threshold will get.

@@ -23,7 +23,7 @@ export function emptyList(api, runDemo) {
     element('div', {},
       element('p.lead', {}, 'Train two networks, map the loss around them, and see whether they lie in one flat valley.'),
       element('p.soft', {}, 'The demo takes about a minute and needs no download.'),
-      element('div.row', {}, button, element('a.button', { href: '/new' }, 'Set up your own'))),
+      element('div.row', {}, button, element('a.button', { href: '/new' }, 'Set up your own'), element('a.button', { href: '/new?way=landscape' }, 'Open a landscape'))),
     element('figure', {}, picture('light', 'demo-light.webp'), picture('dark', 'demo-dark.webp'))),
   element('h2', {}, 'Or explore finished landscapes'),
   gallery);

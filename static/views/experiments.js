@@ -1,8 +1,10 @@
 /** The list of experiments as a table: filters, order, columns, selection and trash; the URL holds them. */
 
 import { element, icon, uniqueId } from '../elements.js';
+import { landscapeDrop } from '../components/landscape-drop.js';
 import { problem } from '../components/problem.js';
-import { toastErrors } from '../components/toasts.js';
+import { showToast, toastErrors } from '../components/toasts.js';
+import { counted } from '../format.js';
 import { noticeSwitch, tellEnd } from '../end-notice.js';
 import { BulkBar } from '../list/bulk-bar.js';
 import { bulkActions } from '../list/bulk-actions.js';
@@ -47,6 +49,12 @@ export default function mount(root, context) {
   const trash = element('a.trash-link');
   const columns = columnMenu(choice);
   const notices = noticeSwitch();
+  const drop = landscapeDrop({ api, words: 'Drop landscapes here to open them, or ', onOpened: (items) => {
+    if (items.length === 1) return navigate(`/experiments/${items[0].id}`);
+    showToast(`${counted(items.length, 'landscape')} opened`);
+    return polling.now();
+  } });
+  const openButton = element('a.button', { href: '/new?way=landscape', title: 'Or drop its files anywhere on this page' }, icon('file'), 'Open a landscape');
   const newButton = element('a.button.primary', { href: '/new' }, icon('plus'), 'New experiment');
   const heading = element('h1', { tabIndex: -1 }, 'Experiments');
   const actions = bulkActions(api, changed);
@@ -65,8 +73,8 @@ export default function mount(root, context) {
   const about = element('div.about');
   const filters = element('div.filters', {}, search, state.node, order.node, tag, element('span.gap'), trash, columns.node);
   root.append(element('div.page.list', {},
-    element('div.head', {}, heading, notices, newButton),
-    filters, about, bar.node, table.node, element('div.end', {}, count, more)));
+    element('div.head', {}, heading, notices, openButton, newButton),
+    filters, drop.node, about, bar.node, table.node, element('div.end', {}, count, more)));
   table.node.append(skeletons());
 
   const nearEnd = new IntersectionObserver(([{ isIntersecting }]) => { if (isIntersecting && !more.hidden) loadMore(); }, { rootMargin: '600px' });
@@ -87,6 +95,7 @@ export default function mount(root, context) {
       polling.stop();
       clearTimeout(typing);
       nearEnd.disconnect();
+      drop.close();
       removeEventListener('resize', resized);
       for (const kind of ['pointerdown', 'keydown']) document.removeEventListener(kind, restoreTitle);
       columns.close();
@@ -187,6 +196,7 @@ export default function mount(root, context) {
     count.textContent = nothing || (next === null && items.length < PAGE_SIZE) ? '' : `${items.length.toLocaleString('en')} shown${next === null ? '' : ', more below'}`;
     filters.hidden = nothing && !filtered;
     newButton.hidden = nothing && !filtered;
+    openButton.hidden = newButton.hidden;
     table.node.hidden = nothing;
     if (notices) notices.hidden = !anyActive();
     if (!nothing) about.replaceChildren();

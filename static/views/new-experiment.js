@@ -18,8 +18,8 @@ const BLANK = { minima: { sgd: { optimizer: 'sgd' } } };
 const copy = (value) => JSON.parse(JSON.stringify(value));
 
 export default async function mount(body, { api, urlState, navigate, announce, title }) {
-  const [document_, recipes, models, datasets] = await Promise.all(
-    ['/api/openapi.json', '/api/recipes', '/api/models', '/api/datasets'].map((path) => api.get(path)),
+  const [document_, recipes, models, datasets, optimizers] = await Promise.all(
+    ['/api/openapi.json', '/api/recipes', '/api/models', '/api/datasets', '/api/optimizers'].map((path) => api.get(path)),
   );
   const schema = new Schema(document_);
   const extras = { values: {} };
@@ -181,6 +181,7 @@ export default async function mount(body, { api, urlState, navigate, announce, t
     const name = path.at(-1);
     const minima = Object.keys(values.minima ?? {}).map((entry) => [entry, entry]);
     if (name === 'dataset') return datasets.items.map((entry) => [entry.name, entry.present === false ? `${entry.name} (downloaded at first use)` : entry.name]);
+    if (name === 'optimizer') return optimizers.items.map((entry) => [entry.name, entry.name]);
     if (name === 'checkpoint') return checkpoints.map((entry) => [entry.id, `${entry.name} (${entry.id})`]);
     if (name === 'of') return minima.filter(([entry]) => entry !== path[1]);
     if (['from', 'to', 'around', 'trajectory', 'control', 'between'].includes(name)) return minima;

@@ -85,8 +85,8 @@ class Server:
         self.wait(id)
         return id
 
-    def charted(self, landscape: Landscape | None = None) -> str:
-        """An experiment with a landscape of known values."""
+    def charted(self, landscape: Landscape | None = None, **changes: Any) -> str:
+        """An experiment with a landscape of known values; `changes` are of its spec."""
         landscape = landscape or cases.landscape(21)
         spec = {
             "name": "charted",
@@ -96,7 +96,7 @@ class Server:
                 "basins": {"through": ["sgd", "altsdp", "control"]},
             },
         }
-        id = self.still(spec)
+        id = self.still(spec | changes)
         self.directory(id).mkdir(exist_ok=True)
         landscape.save(self.directory(id) / "landscape.h5")
         return id

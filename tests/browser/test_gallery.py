@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import Server, idle, opened, violations
+from tests.browser.conftest import LONG_PATIENCE, Server, idle, opened, violations
+from tests.landscape.importers.other_tools import GaripovPlane, li_surface
 from valleyscope.app.experiments.gallery import FOLDER, gallery_entries
 
 ENTRIES = gallery_entries()
@@ -150,6 +152,38 @@ def test_a_link_is_made_and_revoked_in_the_page(guarded: Server, uploaded: str, 
     dialog.get_by_role("button", name="Copy the address of this view").click()
     expect(dialog).to_have_count(0)
     assert page.evaluate("navigator.clipboard.readText()") == page.url
+
+
+DROP = """([name, content]) => {
+  const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
+  const files = new DataTransfer();
+  files.items.add(new File([bytes], name));
+  for (const kind of ['dragover', 'drop'])
+    document.body.dispatchEvent(new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer: files }));
+}"""
+
+
+def test_landscapes_are_opened_by_choosing_or_dropping_files(guarded: Server, open_page: Any, tmp_path: Path) -> None:
+    """Plane and curve of one run become one landscape; a surface without test data is shown as far as it goes."""
+    theirs = GaripovPlane()
+    page = open_page(guarded, "/new?way=landscape")
+    page.guard.expect("40[14]|422")
+    page.locator('input[type="file"]').set_input_files([theirs.save(tmp_path), theirs.save_curve(tmp_path)])
+    unlocked(page)
+    expect(page.get_by_role("heading", name="plane and curve")).to_be_visible(timeout=LONG_PATIENCE)
+    idle(page, count=2)
+    expect(page.get_by_text("Read off the surface 'connection' by interpolation").first).to_be_visible()
+    expect(page.get_by_role("link", name="Vary")).to_have_count(0)
+    page.get_by_role("link", name="Experiments", exact=True).click()
+    expect(page.get_by_role("link", name="plane and curve").first).to_be_visible()
+    page.evaluate(DROP, ["junk.h5", b64encode(b"nothing of the kind").decode()])
+    expect(page.get_by_role("alert")).to_contain_text("junk.h5: is neither a .npz nor an HDF5 file")
+    li_surface(tmp_path / "surface.h5", 7, 5)
+    page.evaluate(DROP, ["surface.h5", b64encode((tmp_path / "surface.h5").read_bytes()).decode()])
+    expect(page.get_by_role("heading", name="surface")).to_be_visible(timeout=LONG_PATIENCE)
+    idle(page, count=2)
+    expect(page.get_by_label("show", exact=True)).to_have_value("train-pair")
+    expect(page.locator(".verdict .badge")).to_have_text("no verdict")
 
 
 def test_an_allowed_site_shows_a_link_in_an_iframe(browser: Browser, guarded: Server, uploaded: str, site: str) -> None:

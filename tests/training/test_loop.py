@@ -131,6 +131,19 @@ def test_snapshots_are_kept_as_often_as_asked(data: Dataset, tmp_path: Path) -> 
     ]
 
 
+def test_both_sets_are_measured_as_often_as_asked_and_weights_stay_the_same(data: Dataset) -> None:
+    fields = {"epochs": 5, "batch_size": 256, "method": "one-shot", "sparsity": 0.5}
+    seldom, often = small(data), small(data)
+    retrain = {"epochs": 3, "lr": 0.05}
+    found = train(seldom, data, measure_every=2, retrain=retrain, **fields)
+    expected = train(often, data, retrain=retrain, **fields)
+    assert [epoch.epoch for epoch in found.epochs] == [2, 4, 5, 6, 8]
+    losses = {epoch.epoch: epoch.train_loss for epoch in expected.epochs}
+    assert all(epoch.train_loss == losses[epoch.epoch] for epoch in found.epochs)
+    assert found.pruning == expected.pruning
+    assert all(torch.equal(a, b) for a, b in zip(weights(seldom), weights(often), strict=True))
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [

@@ -23,6 +23,7 @@ MethodName = Literal[
     "ls",
     "cp",
     "cop",
+    "sdp",
 ]
 Kind = Literal["optimizer", "penalty", "projection", "narrower", "post hoc"]
 
@@ -33,6 +34,7 @@ class MethodInfo:
 
     kind: `optimizer` (its steps make groups zero), `penalty` (added to the loss, then one cut), `projection` (groups
     are set to zero while it trains), `narrower` (zero from the start) or `post hoc` (one cut of a trained network).
+    ties: whether its groups may be filters of several layers that a residual addition joins (`tie_residual`).
     """
 
     title: str
@@ -43,15 +45,11 @@ class MethodInfo:
     needs_batch_norm: bool = False
     filters_only: bool = False
     needs_wish: bool = True
+    ties: bool = False
 
     @property
     def post_hoc(self) -> bool:
         return self.kind == "post hoc"
-
-    @property
-    def cuts(self) -> bool:
-        """Whether groups are set to zero at once, so that retraining afterwards makes sense."""
-        return "retrain" in self.options
 
 
 _RETRAIN = {"retrain": None}
@@ -63,8 +61,9 @@ METHODS: dict[str, MethodInfo] = {
         formula="w_i = S(w_i - γ d_i, g), g = c √γ (nγ)^μ; ends at the wished share",
         source=_ALTSDP,
         kind="optimizer",
-        options={"mode": "prox", "mu": 0.51, "c": None, "target": None},
+        options={"mode": "prox", "mu": 0.51, "c": None, "target": None, **_RETRAIN},
         needs_wish=False,
+        ties=True,
     ),
     "group-lasso": MethodInfo(
         title="group lasso by proximal SGD",
@@ -73,13 +72,14 @@ METHODS: dict[str, MethodInfo] = {
         kind="optimizer",
         options={"penalty": 3e-5, **_RETRAIN},
         needs_wish=False,
+        ties=True,
     ),
     "grda": MethodInfo(
         title="generalised regularised dual averaging, single weights",
         formula="v -= γ d; T += c γ^(μ+½) (n^μ - (n-1)^μ); w = sign(v) (|v| - T)_+",
         source="Chao and Cheng 2019; Chao et al. 2020 (directional pruning)",
         kind="optimizer",
-        options={"mu": 0.51, "c": None, "target": None},
+        options={"mu": 0.51, "c": None, "target": None, **_RETRAIN},
         needs_wish=False,
     ),
     "group-lasso-rda": MethodInfo(
@@ -89,6 +89,7 @@ METHODS: dict[str, MethodInfo] = {
         kind="optimizer",
         options={"penalty": 3e-5, **_RETRAIN},
         needs_wish=False,
+        ties=True,
     ),
     "rmda": MethodInfo(
         title="regularised modernised dual averaging",
@@ -148,28 +149,33 @@ METHODS: dict[str, MethodInfo] = {
         source="Chen et al. 2024 (OTO)",
         kind="projection",
         options={"score": "norm", "periods": 10, **_RETRAIN},
+        ties=True,
     ),
     "ucs": MethodInfo(
         title="uniformly narrower network from scratch",
         formula="the last filters of each layer are zero from the start; the rest is trained by SGD",
         source="the control of Liu et al. 2019 (rethinking pruning)",
         kind="narrower",
+        options={**_RETRAIN},
         filters_only=True,
+        ties=True,
     ),
     "one-shot": MethodInfo(
         title="one-shot pruning",
         formula="cut the groups of lowest score: norm, γ of BatchNorm, or Taylor (w·∂L/∂w)²",
         source="Li et al. 2017 (norm); Molchanov et al. 2019 (Taylor)",
         kind="post hoc",
-        options={"score": "norm", "scope": "network", **_RETRAIN},
+        options={"score": "norm", "scope": None, **_RETRAIN},
+        ties=True,
     ),
     "ls": MethodInfo(
         title="one-shot pruning with least squares",
         formula="one-shot, then layer by layer min ||X'(W + Δ) - XW||² + ε||Δ||² over Δ",
         source="the reconstruction of He et al. 2017 and Luo et al. 2017, for all layers in turn",
         kind="post hoc",
-        options={"score": "norm", "scope": "network", **_RETRAIN},
+        options={"score": "norm", "scope": None, **_RETRAIN},
         filters_only=True,
+        ties=True,
     ),
     "cp": MethodInfo(
         title="channel pruning",
@@ -178,6 +184,7 @@ METHODS: dict[str, MethodInfo] = {
         kind="post hoc",
         options={**_RETRAIN},
         filters_only=True,
+        ties=True,
     ),
     "cop": MethodInfo(
         title="correlation-based pruning",
@@ -186,6 +193,14 @@ METHODS: dict[str, MethodInfo] = {
         kind="post hoc",
         options={"cost_weight": 0.1, **_RETRAIN},
         filters_only=True,
+    ),
+    "sdp": MethodInfo(
+        title="exact structured directional pruning",
+        formula="w_i = (1 - λ s_i / ||w_i||)_+ w_i, s_i = <E(w_i), Pi_i(E_G(w))> from the Hessian, or 1",
+        source=_ALTSDP + ", Theorem 1",
+        kind="post hoc",
+        options={"strength": None, "factors": "hessian", "curvature_cut": 1e-3, "curvature_samples": None, **_RETRAIN},
+        needs_wish=False,
     ),
 }
 

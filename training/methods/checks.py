@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from valleyscope.training.batch_norm import norms_of
 from valleyscope.training.methods.method import RunContext
-from valleyscope.training.methods.requirements import missing_requirement
-from valleyscope.training.methods.selection import reachable
+from valleyscope.training.methods.requirements import impossible_sparsity, missing_requirement
+from valleyscope.training.methods.selection import fewest_operations, group_count
 
 
 def check_method(context: RunContext) -> None:
@@ -17,6 +17,11 @@ def check_method(context: RunContext) -> None:
     info = settings.method_info
     if info is None:
         return
+    if settings.method_name == "sdp" and settings.option("factors") == "hessian" and context.direction_factors is None:
+        raise ValueError(
+            "factors='hessian': train() does not know the Hessian; pass direction_factors=, a function such as "
+            "lambda model, groups, _: valleyscope.direction_factors(model, model, (x, y), groups), or factors='ones'"
+        )
     if settings.method_name in ("sfp", "fpgm") and norms_of(context.model) and not settings.bias:
         raise ValueError(
             f"bias=false: method {settings.method_name!r} must set BatchNorm's factors to zero, too: use bias: true"
@@ -25,13 +30,10 @@ def check_method(context: RunContext) -> None:
         return
     if not context.layers:
         raise ValueError(f"{settings.wish}: {type(context.model).__name__} has no layer that can be pruned")
-    share, left = reachable(context)
-    if settings.sparsity is not None and settings.sparsity > share + 1e-9 and info.kind != "optimizer":
-        raise ValueError(
-            f"sparsity={settings.sparsity} cannot be reached: with floor={settings.floor}, and one group of each layer "
-            f"kept, {share:.3f} is the most"
-        )
-    if settings.macs is not None and settings.macs < left:
+    impossible = impossible_sparsity([group_count(layer) for layer in context.layers], settings)
+    if impossible is not None:
+        raise ValueError(impossible)
+    if settings.macs is not None and settings.macs < (left := fewest_operations(context)):
         raise ValueError(
             f"macs={settings.macs} cannot be reached: with floor={settings.floor}, and one group of each layer kept, "
             f"{left:.3f} of the multiply-adds are left at least"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from copy import deepcopy
 from typing import Any
 
@@ -32,21 +33,24 @@ def cut(context: RunContext, method: Method, epoch: int) -> dict[str, Any] | Non
         facts |= _measured(context, "stale")
         reestimate_statistics(context.model, context.data.x_train)
     facts |= _measured(context, "after")
-    return facts | {"collapsed": has_collapsed(context, facts["test_accuracy_after"])}
+    return facts | {"collapsed": has_collapsed(context, facts.get("test_accuracy_after", math.nan))}
 
 
 def has_collapsed(context: RunContext, accuracy: float) -> bool:
     """Whether a test accuracy is close to guessing: at most twice the share of the most frequent class."""
+    if context.data.loss != "cross_entropy":
+        return False
     labels = context.data.y_test
     return accuracy <= 2 * float(torch.bincount(labels).max()) / len(labels)
 
 
 def _measured(context: RunContext, when: str) -> dict[str, float]:
-    train_loss, train_accuracy = loss_and_accuracy(context.model, *context.data.splits["train"])
-    test_loss, test_accuracy = loss_and_accuracy(context.model, *context.data.splits["test"])
-    return {
+    train_loss, train_accuracy = loss_and_accuracy(context.model, *context.data.splits["train"], context.data.loss)
+    test_loss, test_accuracy = loss_and_accuracy(context.model, *context.data.splits["test"], context.data.loss)
+    found = {
         f"train_loss_{when}": train_loss,
         f"train_accuracy_{when}": train_accuracy,
         f"test_loss_{when}": test_loss,
         f"test_accuracy_{when}": test_accuracy,
     }
+    return {name: value for name, value in found.items() if not math.isnan(value)}

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from valleyscope.training.methods.method import Method
+from valleyscope.training.methods.requirements import kept_at_least
 from valleyscope.training.methods.scores import norm_scores
-from valleyscope.training.methods.selection import kept_at_least, select
+from valleyscope.training.methods.selection import select
 
 _THRESHOLD = 1e-4
 

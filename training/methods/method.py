@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,19 +14,27 @@ from torch.optim import SGD, Optimizer
 from valleyscope.training.batch_norm import NORMS
 from valleyscope.training.datasets import Dataset
 from valleyscope.training.models.remaining_operations import RemainingOperations
-from valleyscope.training.parameter_groups import ParameterGroup, group_dims, prunable
+from valleyscope.training.optimizer_builder import build_optimizer
+from valleyscope.training.parameter_groups import ParameterGroup, broadcast_masks, prunable
 from valleyscope.training.settings import Training
+
+DirectionFactors = Callable[[nn.Module, Sequence[ParameterGroup], Training], Tensor]
+"""One s_i for every group of a partition, in its order, from the network as it is now."""
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a method knows of its run: `steps` is the number of steps in an epoch."""
+    """What a method knows of its run: `steps` is the number of steps in an epoch.
+
+    `direction_factors` computes the factors s_i of all groups, for methods that need them; it comes from the caller.
+    """
 
     model: nn.Module
     groups: Sequence[ParameterGroup]
     data: Dataset
     settings: Training
     steps: int
+    direction_factors: DirectionFactors | None = None
 
     @cached_property
     def layers(self) -> list[ParameterGroup]:
@@ -50,13 +58,22 @@ class RunContext:
 
     @property
     def main_steps(self) -> int:
-        """Steps before the cut."""
-        return self.settings.main_epochs * self.steps
+        """Steps of this run before the cut."""
+        return (self.settings.main_epochs - self.settings.first_epoch) * self.steps
+
+    @property
+    def first_step(self) -> int:
+        """Steps before this run: those that a fork shares with its trunk."""
+        return self.settings.first_epoch * self.steps
 
     def sgd(self, lr: float) -> SGD:
         """Plain SGD over all parameters, with the run's momentum and weight decay."""
         everything = [parameter for group in self.groups for parameter in group["params"]]
         return SGD(everything, lr=lr, momentum=self.settings.momentum, weight_decay=self.settings.weight_decay)
+
+    def optimizer(self) -> Optimizer:
+        """The optimiser that the settings name, over all parameters."""
+        return build_optimizer([parameter for group in self.groups for parameter in group["params"]], self.settings)
 
 
 class Method:
@@ -74,10 +91,13 @@ class Method:
 
     def optimizer(self) -> Optimizer:
         """The optimiser of the epochs before the cut; called once."""
-        return self.context.sgd(self.context.settings.lr)
+        return self.context.optimizer()
 
     def start(self) -> None:
         """Before the first step."""
+
+    def start_after(self, steps: int) -> None:
+        """Before `start` of a fork: its trunk took so many steps, without this method or with other options."""
 
     def before_step(self) -> None:
         """Gradients are there: add the gradient of a penalty, or remove those of zero groups."""
@@ -105,21 +125,19 @@ class Method:
 @torch.no_grad()
 def set_to_zero(layer: ParameterGroup, removed: Tensor) -> None:
     """Make some groups of one layer exactly zero, with their bias, γ and β."""
-    for parameter, mask in _masks(layer, removed):
+    for parameter, mask in broadcast_masks(layer, removed):
         parameter.masked_fill_(mask, 0.0)
 
 
 @torch.no_grad()
 def scale_groups(layer: ParameterGroup, chosen: Tensor, factor: float) -> None:
     """Multiply the weights of some groups of one layer."""
-    for parameter, mask in _masks(layer, chosen):
+    for parameter, mask in broadcast_masks(layer, chosen):
         parameter.mul_(torch.where(mask, factor, 1.0))
 
 
-def _masks(layer: ParameterGroup, chosen: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """The parameters of a layer with a mask of the chosen groups, broadcast to each."""
-    lead = layer["params"][0]
-    dims = group_dims(lead, layer["structure"])
-    shape = [1 if dim in dims else size for dim, size in enumerate(lead.shape)]
-    for parameter in layer["params"]:
-        yield parameter, chosen.view(shape) if parameter is lead else chosen.view(parameter.shape)
+@torch.no_grad()
+def multiply_groups(layer: ParameterGroup, factors: Tensor) -> None:
+    """Multiply each group of one layer by its own factor."""
+    for parameter, shaped in broadcast_masks(layer, factors):
+        parameter.mul_(shaped.to(parameter.dtype))

@@ -35,13 +35,19 @@ def pruning_text(record: dict[str, Any], *, retrained: bool = False) -> str:
     ended, cut = record.get("threshold_ended"), record.get("cut")
     if ended is not None:
         parts.append(f"threshold ended at epoch {ended['epoch']}, G = {ended['threshold']:.3g}")
-    elif record["method"] in ("altsdp", "grda") and ("wished_sparsity" in record or "wished_macs" in record):
-        parts.append("the threshold acted to the end, and the wish was not reached")
+        if ended.get("cut_groups"):
+            parts.append(f"{ended['cut_groups']} groups were still missing and were cut by norm")
+    if (found := record.get("direction_factors")) is not None:
+        spread = f"{found['smallest']:.2f} to {found['largest']:.2f}"
+        parts.append(
+            f"λ = {record['strength']:.3g}, s " + (f"from {spread}" if found["source"] == "hessian" else "= 1")
+        )
     if cut is not None:
-        before, after = (_percent(cut[f"test_accuracy_{when}"]) for when in ("before", "after"))
-        lost = f"test accuracy {before} before, {after} after"
-        if "test_accuracy_stale" in cut:
-            lost += f" ({_percent(cut['test_accuracy_stale'])} with stale BatchNorm statistics)"
+        quantity, shown = ("accuracy", _percent) if "test_accuracy_before" in cut else ("loss", _short)
+        before, after = (shown(cut[f"test_{quantity}_{when}"]) for when in ("before", "after"))
+        lost = f"test {quantity} {before} before, {after} after"
+        if f"test_{quantity}_stale" in cut:
+            lost += f" ({shown(cut[f'test_{quantity}_stale'])} with stale BatchNorm statistics)"
         when = f"after epoch {cut['epoch']}" if cut["epoch"] else "at the start"
         parts.append(f"cut {when}: {lost}")
         if cut["collapsed"]:
@@ -55,3 +61,7 @@ def pruning_text(record: dict[str, Any], *, retrained: bool = False) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}"

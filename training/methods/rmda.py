@@ -18,10 +18,9 @@ from torch import Tensor
 
 from valleyscope.training._blocks import floored
 from valleyscope.training.altsdp import AltSDP
-from valleyscope.training.methods.altsdp import COUNT_EVERY
 from valleyscope.training.methods.group_lasso import GroupLassoMethod
 from valleyscope.training.parameter_groups import ParameterGroup, group_dims
-from valleyscope.training.thresholds import PRUNING_PART, effective_rate
+from valleyscope.training.thresholds import PENALTY_LIMIT, PRUNING_PART, effective_rate
 
 # A λ that should fulfil a wish in time, but rather too late than before the network has learned; it grows later.
 _CAUTION = 0.6
@@ -64,8 +63,13 @@ class RMDA(AltSDP):
         total = sum(mask.numel() for mask in masks)
         return sum(int(mask.sum()) for mask in masks) / total if total else 0.0
 
-    def end_threshold(self) -> None:
-        """Set to zero the groups whose w~ is zero, keep them so, and go on by SGD from the average."""
+    def end_threshold(self, enough: Callable[[], bool] | None = None) -> None:  # noqa: ARG002
+        """Set to zero the groups whose w~ is zero, keep them so, and go on by SGD from the average.
+
+        With `sparsity` only as many as it needs: of those whose average is not zero yet, the smallest.
+        """
+        if (wanted := self.param_groups[0]["sparsity"]) is not None:
+            self._leave_out_superfluous(wanted)
         for group in self.param_groups:
             if id(group) in self._masks:
                 self._set_to_zero(group["params"], self._masks[id(group)])
@@ -73,6 +77,27 @@ class RMDA(AltSDP):
         for state in self.state.values():
             state.pop("sum", None)
             state.pop("start", None)
+
+    def forget_zero_points(self) -> None:
+        """Let the end of the threshold set no more groups to zero than are so already."""
+        self._masks.clear()
+
+    def _leave_out_superfluous(self, wanted: float) -> None:
+        """Take from the masks the largest groups beyond the wanted share."""
+        if not self._masks:
+            return
+        masked = [(group, self._masks[id(group)]) for group in self.param_groups if id(group) in self._masks]
+        norms = [_norms([p.detach() for p in group["params"]], group["structure"])[0] for group, _ in masked]
+        sizes = torch.cat([torch.where(mask, norm, 0).flatten() for (_, mask), norm in zip(masked, norms, strict=True)])
+        count = sum(int(mask.sum()) for _, mask in masked)
+        superfluous = min(count - math.ceil(wanted * len(sizes) - 1e-9), int((sizes > 0).sum()))
+        if superfluous <= 0:
+            return
+        back = torch.zeros(len(sizes), dtype=torch.bool, device=sizes.device)
+        back[sizes.argsort(descending=True, stable=True)[:superfluous]] = True
+        parts = torch.split(back, [mask.numel() for _, mask in masked])
+        for (_, mask), part in zip(masked, parts, strict=True):
+            mask &= ~part.view(mask.shape)
 
     def _descend(self, group: ParameterGroup, scale: float, root: float) -> None:
         members = [parameter for parameter in group["params"] if parameter.grad is not None]
@@ -150,15 +175,24 @@ class RMDAMethod(GroupLassoMethod):
             sparsity=settings.sparsity,
         )
 
+    def start_after(self, steps: int) -> None:
+        """t counts the averaged gradients, of which a fork has none yet."""
+
+    def _zero_share(self) -> float:
+        return self._rmda.share_of_zero_points
+
     def _few_enough_operations(self) -> bool:
-        optimizer = self._optimizer
-        assert isinstance(optimizer, RMDA)
-        share = optimizer.share_of_zero_points
-        if share < self._counted + COUNT_EVERY:
-            return False
-        self._counted = share
         wanted = self.context.settings.macs
-        return wanted is not None and self.context.operations.share(optimizer.zero_points) <= wanted
+        return wanted is not None and self.context.operations.share(self._rmda.zero_points) <= wanted
+
+    @property
+    def _rmda(self) -> RMDA:
+        assert isinstance(self._optimizer, RMDA)
+        return self._optimizer
+
+    def _cut_the_rest(self, epoch: int) -> None:
+        self._rmda.forget_zero_points()
+        super()._cut_the_rest(epoch)
 
     def _penalty(self) -> float:
         """λ as given; with a wish alone the λ with which a/√t √size reaches the norms' median in time."""
@@ -166,12 +200,14 @@ class RMDAMethod(GroupLassoMethod):
         share = settings.expected_share
         if settings.penalty is not None or share is None:
             return float(settings.option("penalty"))
-        relative = []
+        relative, largest = [], 1
         for layer in self.context.layers:
             norms, size = _norms([parameter.detach() for parameter in layer["params"]], layer["structure"])
+            largest = max(largest, size)
             relative.append(norms.flatten().double() / math.sqrt(size))
         rates = settings.rates(self.context.steps)
         count = max(1, int(PRUNING_PART * len(rates)))
         roots = torch.arange(1, count + 1, dtype=torch.float64).sqrt()
         reach = float((torch.as_tensor(rates[:count]) * roots).sum() / roots[-1]) / (1 - settings.momentum)
-        return _CAUTION * float(torch.cat(relative).median()) * (1 + share) / reach
+        wanted = _CAUTION * float(torch.cat(relative).median()) * (1 + share) / reach
+        return min(PENALTY_LIMIT / math.sqrt(largest), wanted)

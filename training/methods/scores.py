@@ -11,10 +11,10 @@ import math
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
+from valleyscope.training.losses import batch_loss
 from valleyscope.training.methods.method import RunContext
-from valleyscope.training.parameter_groups import ParameterGroup, group_dims, group_norms
+from valleyscope.training.parameter_groups import ParameterGroup, companion_rows, group_dims, group_norms
 
 Scores = dict[str, Tensor]
 # Training samples for gradients: enough for a ranking, and a fraction of an epoch on large sets.
@@ -53,7 +53,7 @@ def taylor_scores(context: RunContext) -> Scores:
     size = context.settings.batch_size
     with torch.enable_grad():
         for start in range(0, len(x), size):
-            loss = cross_entropy(model(x[start : start + size]), y[start : start + size])
+            loss = batch_loss(data.loss, model(x[start : start + size]), y[start : start + size])
             gradients = iter(torch.autograd.grad(loss, parameters))
             for layer in context.layers:
                 total[layer["name"]] += taylor_of(layer, [next(gradients) for _ in layer["params"]])
@@ -67,8 +67,8 @@ def taylor_of(layer: ParameterGroup, gradients: list[Tensor]) -> Tensor:
     dims = group_dims(lead, layer["structure"])
     product = lead * gradients[0]
     found: Tensor = product.sum(dims) if dims else product
-    for companion, gradient in zip(layer["params"][1:], gradients[1:], strict=True):
-        found = found + companion.detach() * gradient
+    for companion, gradient, rows in zip(layer["params"][1:], gradients[1:], companion_rows(layer), strict=True):
+        found[rows] += (companion.detach() * gradient).view(len(companion), -1).sum(1)
     return found.flatten().square()
 
 

@@ -9,14 +9,10 @@ import torch
 from torch import Tensor
 
 from valleyscope.training.methods.method import RunContext
+from valleyscope.training.methods.requirements import kept_at_least
 from valleyscope.training.parameter_groups import group_norms
 
 Removed = dict[str, Tensor]
-
-
-def kept_at_least(groups: int, floor: float) -> int:
-    """Groups of a layer that a cut never removes: the share `floor`, and at least one, without which nothing passes."""
-    return min(groups, max(1, math.ceil(floor * groups)))
 
 
 def select(context: RunContext, scores: Mapping[str, Tensor], *, by_layer: bool = False, part: float = 1.0) -> Removed:
@@ -68,21 +64,16 @@ def spread(count: int, sizes: Mapping[str, int], limits: Mapping[str, int]) -> d
     return found
 
 
-def reachable(context: RunContext) -> tuple[float, float]:
-    """The largest share of groups that a cut can remove, and the smallest share of multiply-adds that it can leave."""
+def fewest_operations(context: RunContext) -> float:
+    """The smallest share of multiply-adds that a cut can leave."""
     removed = {}
-    total = gone = 0
     for layer in context.layers:
-        groups = _group_count(layer)
-        kept = kept_at_least(groups, context.settings.floor)
-        total, gone = total + groups, gone + groups - kept
-        removed[layer["name"]] = torch.arange(groups) >= kept
-    share = gone / total if total else 0.0
-    left = 0.0 if context.settings.macs is None else context.operations.share(removed)
-    return share, left
+        groups = group_count(layer)
+        removed[layer["name"]] = torch.arange(groups) >= kept_at_least(groups, context.settings.floor)
+    return context.operations.share(removed)
 
 
-def _group_count(layer: Mapping[str, object]) -> int:
+def group_count(layer: Mapping[str, object]) -> int:
     return group_norms(layer).numel()
 
 

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from valleyscope.training.methods.method import Method
+from valleyscope.training.methods.requirements import kept_at_least
 from valleyscope.training.methods.scores import gamma_scores
-from valleyscope.training.methods.selection import kept_at_least, select
+from valleyscope.training.methods.selection import select
 
 _BINS = 50
 

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from valleyscope.training._plugins import is_plugin, load_factory
+from valleyscope.training.models.libraries import build_library_model, is_library_model
 
 if TYPE_CHECKING:
     from torch import nn
@@ -147,8 +148,9 @@ def build_model(
 
     The shape of the input and the number of classes come from the data set, from the two arguments, or are the
     architecture's defaults. With `seed` the initial weights depend on it alone, the same on every device, and torch's
-    global generator does not change. `package.module:factory` calls your function with `input_shape`, `classes` and the
-    options; the network it returns is checked on one sample.
+    global generator does not change. `torchvision:resnet18`, `timm:resnet10t` and `hf:NAME` are networks for images of
+    other libraries, with their options. `package.module:factory` calls your function with `input_shape`, `classes` and
+    the options; the network it returns is checked on one sample.
 
     >>> sum(parameter.numel() for parameter in build_model("lenet").parameters())
     431080
@@ -159,19 +161,21 @@ def build_model(
     if dataset is not None:
         input_shape = dataset.shape if input_shape is None else input_shape
         classes = dataset.classes if classes is None else classes
-    if isinstance(name, str) and is_plugin(name):
-        return _build_seeded(seed, lambda: _build_plugin(name, input_shape, classes, given))
+    expected = None if dataset is None else getattr(dataset, "output_shape", None)
+    if isinstance(name, str) and (is_library_model(name) or is_plugin(name)):
+        return _build_seeded(seed, lambda: _build_custom(name, input_shape, classes, given, expected))
     if not isinstance(name, str) or name not in _ARCHITECTURES:
         raise ValueError(
-            f"model {name!r} is unknown; use one of {', '.join(_ARCHITECTURES)}, "
-            "or package.module:factory for your own code"
+            f"model {name!r} is unknown; use one of {', '.join(_ARCHITECTURES)}, torchvision:resnet18, timm:NAME or "
+            "hf:NAME for networks of other libraries, or package.module:factory for your own code"
         )
     architecture = _ARCHITECTURES[name]
     if unknown := sorted(set(given) - set(architecture.options)):
         known = ", ".join(architecture.options) or "no options"
         raise ValueError(f"model {name!r} has no option {', '.join(map(repr, unknown))}; it has {known}")
     shape = _checked_shape(name, architecture.input_shape if input_shape is None else input_shape)
-    classes = _checked_classes(name, _DEFAULT_CLASSES if classes is None else classes)
+    least = 2 if expected is None or getattr(dataset, "loss", "cross_entropy") == "cross_entropy" else 1
+    classes = _checked_classes(name, _DEFAULT_CLASSES if classes is None else classes, least)
     architecture.check_input(shape)
     module, _, function = architecture.factory.partition(":")
     factory = getattr(import_module(module), function)
@@ -186,9 +190,9 @@ def _checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _checked_classes(name: str, classes: int) -> int:
-    if isinstance(classes, bool) or not isinstance(classes, int) or classes < 2:
-        raise ValueError(f"model {name!r}: classes is {classes!r}, must be a whole number of 2 or more")
+def _checked_classes(name: str, classes: int, least: int = 2) -> int:
+    if isinstance(classes, bool) or not isinstance(classes, int) or classes < least:
+        raise ValueError(f"model {name!r}: classes is {classes!r}, must be a whole number of {least} or more")
     return classes
 
 
@@ -207,18 +211,25 @@ def _build_seeded(seed: int | None, build: Callable[[], nn.Module]) -> nn.Module
     return model.to(device)
 
 
-def _build_plugin(
-    name: str, input_shape: Sequence[int] | None, classes: int | None, options: Mapping[str, Any]
+def _build_custom(
+    name: str,
+    input_shape: Sequence[int] | None,
+    classes: int | None,
+    options: Mapping[str, Any],
+    expected: tuple[int, ...] | None,
 ) -> nn.Module:
-    """Build a plug-in network, and check that it maps one sample to one value per class."""
+    """Build a network of a library or plug-in, and check that it maps one sample to the outputs that are expected."""
     import torch
     from torch import nn
 
     if input_shape is None or classes is None:
-        raise ValueError(f"model {name!r} needs a dataset, or both input_shape and classes: a plug-in has no defaults")
-    shape, classes = _checked_shape(name, input_shape), _checked_classes(name, classes)
-    factory = load_factory("model", name)
-    model = factory(input_shape=shape, classes=classes, **options)
+        raise ValueError(f"model {name!r} needs a dataset, or both input_shape and classes: it has no defaults")
+    shape, classes = _checked_shape(name, input_shape), _checked_classes(name, classes, 1)
+    expected = (classes,) if expected is None else expected
+    if is_library_model(name):
+        model = build_library_model(name, shape, classes, options)
+    else:
+        model = load_factory("model", name)(input_shape=shape, classes=classes, **options)
     if not isinstance(model, nn.Module):
         raise ValueError(
             f"model {name!r}: the factory returned a {type(model).__name__}, must return a torch.nn.Module"
@@ -228,13 +239,18 @@ def _build_plugin(
     try:
         with torch.no_grad():
             output = model.eval()(torch.zeros(1, *shape, device=first.device, dtype=first.dtype))
-    except RuntimeError as error:
+    except (RuntimeError, ValueError, AssertionError) as error:  # networks of libraries check sizes by assertions
         raise ValueError(f"model {name!r} does not fit samples of shape {shape}: {error}") from error
     finally:
         model.train(training)
-    if tuple(output.shape) != (1, classes):
+    found = tuple(output.shape[1:]) if isinstance(output, torch.Tensor) else type(output).__name__
+    if found != expected and (expected or found != (1,)):
         raise ValueError(
-            f"model {name!r} maps a sample of shape {shape} to {tuple(output.shape[1:])}, must be one value for each "
-            f"of {classes} classes"
+            f"model {name!r} maps a sample of shape {shape} to {found}, must be "
+            + (
+                f"one value for each of {classes} classes"
+                if expected == (classes,)
+                else f"the shape of a target, {expected}"
+            )
         )
     return model

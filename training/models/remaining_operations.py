@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from valleyscope.training.batch_norm import NORMS
+from valleyscope.training.parameter_groups import broadcast_masks
 
 _LAYERS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear)
 
@@ -39,8 +40,8 @@ class RemainingOperations:
         self._shape = tuple(shape)
         self._copy = deepcopy(model).cpu().double().eval()
         copies = dict(zip(model.parameters(), self._copy.parameters(), strict=True))
-        self._leads = {
-            group["name"]: [copies[parameter] for parameter in group["params"]]
+        self._layers = {
+            group["name"]: {**group, "params": [copies[parameter] for parameter in group["params"]]}
             for group in groups
             if group["structure"] == "filter"
         }
@@ -68,8 +69,8 @@ class RemainingOperations:
             for parameter, copy in zip(self._model.parameters(), self._copy.parameters(), strict=True):
                 copy.copy_(parameter != 0)
             for name, gone in (removed or {}).items():
-                for copy in self._leads[name]:
-                    copy[gone.cpu()] = 0
+                for weights, mask in broadcast_masks(self._layers[name], gone.cpu()):
+                    weights.masked_fill_(mask, 0)
         self._calls = []
         with torch.enable_grad():
             logits = self._copy(torch.ones(1, *self._shape, dtype=torch.float64).requires_grad_())

@@ -24,6 +24,7 @@ from valleyscope.app.experiments.recipes import DEMO, describe_recipe, load_reci
 from valleyscope.training.dataset_sources import SOURCES, data_root
 from valleyscope.training.methods.catalog import NOT_OURS, describe_methods
 from valleyscope.training.models import describe_models
+from valleyscope.training.models.libraries import LIBRARIES
 
 _ADDED = "added by the operator of this server"
 
@@ -56,10 +57,14 @@ def models(app_state: State) -> Any:
     app_state.model_info_cache.prepare()  # an estimate usually follows
     named = [Architecture.model_validate(found) for found in describe_models().values()]
     own = [
-        Architecture(name=name, description=_ADDED, options={}, needs="see its author")
+        Architecture(name=name, description=_ADDED, options={}, needs=_needs(name))
         for name in app_state.settings.allowed_models
     ]
     return Architectures(items=named + own)
+
+
+def _needs(name: str) -> str:
+    return "images (C, H, W)" if name.partition(":")[0] in LIBRARIES else "see its author"
 
 
 @router.get("/methods", response_model=PruningMethods, responses=problems())

@@ -55,6 +55,7 @@ class Contents(ResponseModel):
     lines: list[str] = Field(description="measured lines")
     planes: dict[str, PlaneContents] = Field(description="planes with axes, even if no point is computed yet")
     verdict: bool = Field(description="whether the verdict exists")
+    curvature: list[str] = Field([], description="minima whose curvature is measured")
     provenance: dict[str, Any] = Field(
         description="what the numbers depend on besides the spec: data fingerprint, seeds, library versions, "
         "BatchNorm mode, samples, machine"
@@ -82,6 +83,7 @@ def contents(id: ExperimentId, request: Request, app_state: State) -> Response:
             lines=list(landscape.lines),
             planes={name: _plane(plane) for name, plane in landscape.planes.items()},
             verdict=landscape.verdict is not None,
+            curvature=list(landscape.curvature),
             provenance=to_json(landscape.provenance),
             workers=workers,
             warnings=warnings,

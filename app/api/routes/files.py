@@ -33,7 +33,8 @@ router = APIRouter(tags=["results"])
 
 SURFACE = "surface.csv"
 MATRIX = "matrix.csv"
-_MADE = (SURFACE, MATRIX)
+CURVATURE = ("curvature.csv", "factors.csv", "theorem.csv")
+_MADE = (SURFACE, MATRIX, *CURVATURE)
 """Made on request from the landscape."""
 _TYPES = {
     ".h5": "application/x-hdf5",
@@ -65,7 +66,7 @@ class File(ResponseModel):
     """A file to download."""
 
     name: str
-    size: int | None = Field(description="bytes; null for surface.csv and matrix.csv, which are made on request")
+    size: int | None = Field(description="bytes; null for surface.csv, matrix.csv and others that are made on request")
     link: str
 
 
@@ -104,12 +105,15 @@ async def download(
 ) -> Response:
     """Download landscape.h5, <minimum>.safetensors, report.html, surface.csv, matrix.csv, spec.json or verdict.json.
 
-    <minimum>.compact.safetensors and .onnx are networks without their zero groups.
+    <minimum>.compact.safetensors and .onnx are networks without their zero groups; curvature.csv, factors.csv and
+    theorem.csv have the curvature of the minima.
     """
     row = await run_in_threadpool(app_state.service.get, id)
     if name not in _names(row):
         raise Problem(404, "unknown-file", f"file {name[:100]!r} does not exist: use one of {', '.join(_names(row))}")
     if name in _MADE:
+        if name in CURVATURE:
+            return await run_in_threadpool(_curvature, app_state, row, name)
         return await run_in_threadpool(_surface if name == SURFACE else _matrix, app_state, row)
     path = await run_in_threadpool(app_state.service.located, row, name)
     return await run_in_threadpool(_file, path, row, request)
@@ -117,7 +121,8 @@ async def download(
 
 def _names(row: ExperimentRow) -> list[str]:
     """The files that an experiment can have; clients can name no others. Two minima have one line, and no matrix."""
-    made = _MADE if len(row.spec["minima"]) > 2 else (SURFACE,)
+    made: tuple[str, ...] = (SURFACE, MATRIX) if len(row.spec["minima"]) > 2 else (SURFACE,)
+    made += CURVATURE if row.spec.get("curvature") is not None else ()
     minima = () if row.imported is not None else row.spec["minima"]
     weights = [f"{minimum}.safetensors" for minimum in minima]
     compact = [name for minimum in minima for name in compact_files(minimum)]
@@ -138,6 +143,13 @@ def _matrix(app_state: AppState, row: ExperimentRow) -> Response:
 
     landscape = open_snapshot(app_state, row).landscape
     return Response(matrix_csv(landscape), media_type=_TYPES[".csv"], headers=_disposition(row, MATRIX))
+
+
+def _curvature(app_state: AppState, row: ExperimentRow, name: str) -> Response:
+    from valleyscope.landscape.export.csv_tables import curvature_csv  # slow: loads plotly
+
+    landscape = open_snapshot(app_state, row).landscape
+    return Response(curvature_csv(landscape, name), media_type=_TYPES[".csv"], headers=_disposition(row, name))
 
 
 def _file(path: Path, row: ExperimentRow, request: Request) -> Response:

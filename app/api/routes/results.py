@@ -10,15 +10,21 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from valleyscope.app.api.cached_responses import cached_response, not_available
+from valleyscope.app.api.curvature_schemas import CurvatureAnswer
 from valleyscope.app.api.dependencies import ExperimentId, State
+from valleyscope.app.api.family_schemas import Ensembles, Forks, Map
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
 from valleyscope.app.api.problems import Problem, invalid_parameter
 from valleyscope.app.api.schemas import Matrix, Methods, Minima, Profile, Surface, Verdict
 from valleyscope.app.api.serializers import planes_of
 from valleyscope.app.storage.experiment_table import ExperimentRow
+from valleyscope.landscape.analysis.curvature_summary import curvature_summaries
+from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.method_table import method_table, remarks
-from valleyscope.landscape.analysis.pair_matrix import pair_matrix
+from valleyscope.landscape.analysis.minima_map import minima_map
+from valleyscope.landscape.analysis.pair_matrix import matrix_json
 from valleyscope.landscape.analysis.pair_verdict import MissingLine, UnknownPair, pair_verdict
+from valleyscope.landscape.analysis.published import published_beside
 from valleyscope.landscape.claim import claim_of
 from valleyscope.landscape.json_encoding import (
     encoded,
@@ -31,7 +37,6 @@ from valleyscope.landscape.json_encoding import (
 )
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Floats, PlaneRecord
-from valleyscope.training.methods.published import published_numbers
 
 router = APIRouter(tags=["results"])
 
@@ -41,6 +46,10 @@ PlaneName = Annotated[
 ]
 Split = Annotated[Literal["train", "test"], Query(description="data of the evaluation")]
 Value = Annotated[Literal["loss", "error"], Query(description="loss in nats, or error as a share")]
+SurfaceValue = Annotated[
+    Literal["loss", "error", "loss_error", "error_error"],
+    Query(description="loss in nats, error as a share, or the standard error of either"),
+]
 
 
 @router.get("/experiments/{id}/minima", response_model=Minima, responses={**NOT_MODIFIED, **problems(404)})
@@ -74,9 +83,9 @@ def surface(
     app_state: State,
     plane: PlaneName = None,
     split: Split = "train",
-    value: Value = "loss",
+    value: SurfaceValue = "loss",
 ) -> Response:
-    """Read the computed values on a plane; a row has one value of y.
+    """Read the computed values on a plane; a row has one value of y. Standard errors of exact values are 0.
 
     Send `Accept: application/octet-stream` to get raw bytes.
     """
@@ -106,6 +115,7 @@ def profile(id: ExperimentId, request: Request, app_state: State) -> Response:
                 "experiment": id,
                 "curves": {name: path_json(path) for name, path in landscape.curves.items()},
                 "lines": {name: path_json(path) for name, path in landscape.lines.items()},
+                "aligned": {name: path_json(path) for name, path in landscape.aligned.items()},
             }
         )
 
@@ -121,12 +131,53 @@ def methods(id: ExperimentId, request: Request, app_state: State) -> Response:
         if not row.spec.get("methods"):
             raise Problem(404, "none", "the spec compares no methods: submit one with methods and sparsities")
         rows = method_table(landscape)
-        model = row.spec.get("model") or {}
-        published = published_numbers(row.spec.get("dataset", ""), model if isinstance(model, str) else model["name"])
-        found = {"rows": [entry.to_json() for entry in rows], "remarks": remarks(rows), "published": published}
-        return encoded({"experiment": id, **found})
+        found = {"rows": [entry.to_json() for entry in rows], "remarks": remarks(rows)}
+        return encoded({"experiment": id, **found, "published": published_beside(row.spec)})
 
     return cached_response(request, app_state, row, ("methods",), make)
+
+
+@router.get("/experiments/{id}/forks", response_model=Forks, responses={**NOT_MODIFIED, **problems(404)})
+def forks(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """Read barrier and rise between a run and its forks, over the epoch of the fork, for every seed."""
+    row = app_state.service.get(id)
+
+    def make(landscape: Landscape) -> bytes:
+        found = fork_curves(landscape)
+        if found is None:
+            raise not_available("there are no forks", row)
+        return encoded(to_json({"experiment": id, **found.to_json()}))
+
+    return cached_response(request, app_state, row, ("forks",), make)
+
+
+@router.get("/experiments/{id}/ensembles", response_model=Ensembles, responses={**NOT_MODIFIED, **problems(404)})
+def ensembles(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """Read loss and error of sets of minima: the members, the mean of their weights, and of their predictions."""
+    row = app_state.service.get(id)
+
+    def make(landscape: Landscape) -> bytes:
+        found = [record.to_json() for record in landscape.ensembles.values()]
+        return encoded(to_json({"experiment": id, "items": found}))
+
+    return cached_response(request, app_state, row, ("ensembles",), make)
+
+
+@router.get("/experiments/{id}/map", response_model=Map, responses={**NOT_MODIFIED, **problems(404)})
+def map_of_minima(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """Read a map of the minima by distance and by barrier, and their order by clusters.
+
+    It needs the line between every two minima.
+    """
+    row = app_state.service.get(id)
+
+    def make(landscape: Landscape) -> bytes:
+        found = minima_map(landscape)
+        if found is None:
+            raise not_available("there is no line between every two of three or more minima", row)
+        return encoded(to_json({"experiment": id, **found.to_json()}))
+
+    return cached_response(request, app_state, row, ("map",), make)
 
 
 @router.get("/experiments/{id}/matrix", response_model=Matrix, responses={**NOT_MODIFIED, **problems(404)})
@@ -141,9 +192,24 @@ def matrix(id: ExperimentId, request: Request, app_state: State) -> Response:
     def make(landscape: Landscape) -> bytes:
         if not landscape.lines:
             raise not_available("there is no line between two minima", row, of_two=True)
-        return encoded(to_json({"experiment": id, **pair_matrix(landscape).to_json()}))
+        return encoded(to_json({"experiment": id, **matrix_json(landscape)}))
 
     return cached_response(request, app_state, row, ("matrix",), make)
+
+
+@router.get("/experiments/{id}/curvature", response_model=CurvatureAnswer, responses={**NOT_MODIFIED, **problems(404)})
+def curvature(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """Read eigenvalues, trace and spectral density at the minima, direction factors, and the theorem's predictions."""
+    row = app_state.service.get(id)
+
+    def make(landscape: Landscape) -> bytes:
+        if not landscape.curvature and row.spec.get("curvature") is None:
+            raise Problem(404, "none", "the spec asks for no curvature: submit one with curvature, such as {top: 20}")
+        if not landscape.curvature:
+            raise not_available("there is no curvature", row)
+        return encoded(to_json({"experiment": id, "minima": curvature_summaries(landscape)}))
+
+    return cached_response(request, app_state, row, ("curvature",), make)
 
 
 @router.get("/experiments/{id}/verdict", response_model=Verdict, responses={**NOT_MODIFIED, **problems(404)})

@@ -195,6 +195,15 @@ def test_unknown_experiments_are_not_found(bare: Server, id: str) -> None:
         ({"training": {"epochs": 2001}}, "training.epochs"),
         ({"minima": {"a": {"checkpoint": "../../etc/passwd"}}, "curves": {}, "planes": {}}, "minima.a.checkpoint"),
         ({"name": "a\u0000b"}, "name"),
+        (
+            {
+                "model": {"name": "cnn", "channels": [4, 8], "hidden": 16},
+                "minima": {"a": {"method": "one-shot", "sparsity": 0.92}},
+                "curves": {},
+                "planes": {},
+            },
+            "minima.a.sparsity",
+        ),
         ({"force": "perhaps"}, "force"),
         ({"priority": -1}, "priority"),
     ],

@@ -20,6 +20,7 @@ from tests.landscape import cases
 from tests.landscape.importers.other_tools import GaripovPlane, li_line, li_surface
 from valleyscope.app.cli import EXIT_BAD_INPUT, main
 from valleyscope.app.storage.landscape_upload import MOST_FILES
+from valleyscope.landscape.analysis.verdict_kind import VerdictKind
 from valleyscope.landscape.claim import computed_planes
 from valleyscope.landscape.storage.landscape_file import Landscape
 
@@ -108,9 +109,16 @@ def test_plane_and_curve_of_one_run_become_one_landscape(server: Server, tmp_pat
     theirs = GaripovPlane()
     row = sent(server, theirs.save(tmp_path), theirs.save_curve(tmp_path))
     assert [found["id"] for found in row["items"]] == [row["id"]]
-    assert (row["minima"], row["planes"], row["verdict_kind"]) == (["start", "end"], ["connection"], None)
+    assert (row["minima"], row["planes"]) == (["start", "end"], ["connection"])
     path = f"/api/experiments/{row['id']}"
-    assert list(server.client.get(f"{path}/profile").json()["curves"]) == ["connection"]
+    paths = server.client.get(f"{path}/profile").json()
+    assert (list(paths["curves"]), list(paths["lines"])) == (["connection"], ["start-end"])
+    assert "read off the surface" in paths["lines"]["start-end"]["note"]
+    assert server.client.get(f"{path}/verdict").json()["kind"] == row["verdict_kind"] is not None
+
+
+def test_a_curve_alone_has_no_verdict_and_says_why(server: Server, tmp_path: Path) -> None:
+    path = f"/api/experiments/{sent(server, GaripovPlane().save_curve(tmp_path))['id']}"
     missing = server.client.get(f"{path}/verdict")
     assert missing.status_code == 404
     assert "do not have it" in missing.json()["detail"]
@@ -236,10 +244,10 @@ def test_a_file_that_hangs_or_exhausts_its_reader_does_not_stop_the_server(serve
 
 def test_a_verdict_that_is_none_of_ours_is_not_believed(server: Server, tmp_path: Path) -> None:
     landscape = cases.landscape(9)
-    landscape.verdict = {"kind": "x" * 60, "sentence": "nonsense"}
+    landscape.verdict = {"kind": "the flattest valley", "sentence": "nonsense"}
     landscape.save(tmp_path / "landscape.h5")
     row = sent(server, tmp_path / "landscape.h5")
-    assert row["verdict_kind"] != "x" * 60
+    assert row["verdict_kind"] in tuple(VerdictKind)
     assert row["sentence"] != "nonsense"
 
 

@@ -251,6 +251,18 @@ def test_methods_make_the_minima_of_every_seed_with_two_controls() -> None:
     assert parse_spec(spec.to_json()) == spec
 
 
+def test_methods_and_controls_can_be_limited_to_the_first_seeds() -> None:
+    spec = compared(
+        methods=["one-shot", {"method": "altsdp", "seeds": 1}, {"method": "altsdp", "mode": "dual"}], seeds=2
+    )
+    names = ["sgd", "one-shot_50", "altsdp_50", "altsdp-dual_50", "control", "reordered"]
+    assert list(spec.minima) == [*names, *(f"{name}_s2" for name in names if name != "altsdp_50")]
+    alone = compared(seeds=2, controls=0)
+    assert not {"control", "reordered"} & set(alone.minima)
+    assert alone.control is None
+    assert parse_spec(spec.to_json()) == spec
+
+
 def test_a_comparison_of_methods_has_lines_from_sgd_to_each_network_of_its_seed() -> None:
     spec = compared(seeds=2)
     assert len(spec.lines) == 8
@@ -271,6 +283,10 @@ def test_a_comparison_of_methods_has_lines_from_sgd_to_each_network_of_its_seed(
         ({"minima": {"sgd": {}}}, "minima: methods make the minima sgd, altsdp_50"),
         ({"methods": ["ns"]}, "minima.ns_50.method: method 'ns' prunes by the factors of BatchNorm"),
         ({"seeds": 0}, "seeds: 0 is not a whole number from 1 to 20"),
+        ({"controls": -1}, "controls: -1 is not a whole number from 0 to 20"),
+        ({"methods": [{"method": "ls", "seeds": 0}]}, "methods.0.seeds: 0 is not a whole number from 1 to 20"),
+        ({"methods": ["ls", {"method": "ls", "retrain": None}]}, "methods.1: 'ls' is there twice"),
+        ({"sparsities": [0.5, 0.501]}, "sparsities.1: another share is 50 %, too"),
         ({"training": {"floor": 0.6}}, "cannot be reached: floor=0.6"),
     ],
 )

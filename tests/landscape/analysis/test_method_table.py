@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from valleyscope.landscape.analysis.method_table import method_table, remarks
+from valleyscope.landscape.analysis.published import published_beside
+from valleyscope.landscape.export.csv_tables import write_spreadsheets
+from valleyscope.landscape.report.page import report_html
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, PathValues, line_name
 
@@ -71,6 +77,42 @@ def test_training_time_is_over_that_of_sgd_which_a_cut_of_its_network_needs_too(
     rows = {row.name: row for row in method_table(compared())}
     assert rows["altsdp_50"].values["time"].mean == pytest.approx(1.2)
     assert rows["one-shot_50"].values["time"].mean == pytest.approx((1.1 + 21 / 20) / 2)
+
+
+def test_latency_is_that_of_the_compact_network_over_that_of_the_whole_one() -> None:
+    landscape = compared()
+
+    def timed(before: float, after: float) -> dict[str, object]:
+        sides = {"before": {"median": before}, "after": {"median": after}}
+        return {"smaller": True, "latency": {"1": sides, "32": sides}}
+
+    landscape.minima["altsdp_50"].compact = timed(0.004, 0.001)
+    landscape.minima["altsdp_50_s2"].compact = timed(0.004, 0.003)
+    landscape.minima["one-shot_50"].compact = {"smaller": False}
+    landscape.minima["one-shot_50_s2"].compact = {"smaller": False, "refused": "layer `a` cannot be traced"}
+    rows = {row.name: row for row in method_table(landscape)}
+    assert rows["altsdp_50"].values["latency_32"].mean == pytest.approx(0.5)
+    assert rows["altsdp_50"].values["latency_1"].count == 2
+    assert (rows["one-shot_50"].values["latency_1"].mean, rows["one-shot_50"].values["latency_1"].count) == (1.0, 1)
+    assert "latency_1" not in rows["sgd"].values
+
+
+def test_published_numbers_stand_in_report_and_spreadsheet_as_not_ours(tmp_path: Path) -> None:
+    landscape = compared()
+    assert published_beside(landscape.spec) == []
+    assert "not ours" not in report_html(landscape)
+    landscape.spec |= {"dataset": "cifar10", "model": {"name": "resnet56"}}
+    assert "Published, not ours" in report_html(landscape)
+    write_spreadsheets(landscape, tmp_path)
+    rows = list(csv.DictReader((tmp_path / "published.csv").open()))
+    # the paper's table: DCP 93.80 to 93.49 % with half of the FLOPs, AltSDP 93.80 to 93.90 % with 55 % fewer
+    found = {
+        row["method"]: tuple(float(row[key]) for key in ("baseline_accuracy", "pruned_accuracy", "macs"))
+        for row in rows
+    }
+    assert found["DCP"] == (0.938, 0.9349, 0.5)
+    assert {"CP", "AMC", "DCP", "CCP"} <= set(found)
+    assert all("Structured Directional Pruning" in row["source"] for row in rows)
 
 
 def test_remarks_name_collapsed_networks_and_simple_methods_that_do_as_well() -> None:

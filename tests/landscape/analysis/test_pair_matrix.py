@@ -163,7 +163,7 @@ def test_the_report_has_the_matrix_of_three_minima_and_none_of_two() -> None:
     page = report_html(many_minima(3))
     assert "<h2>Between every two minima</h2>" in page
     assert page.count('<table class="heat">') == 2
-    assert 'title="m0 to m1: ' in page
+    assert 'title="m0 to m1, interval: ' in page
     two = many_minima(2, judged=False)
     assert "Between every two minima" not in report_html(two)
 

@@ -240,6 +240,24 @@ def test_the_tolerance_contour_is_where_the_loss_is_the_higher_end_plus_the_tole
     assert f"tolerance: loss ≤ {significant(wanted)}" in [text.text for text in relief.layout.scene.annotations]
 
 
+def test_a_slope_has_a_second_contour_around_what_is_level_with_its_foot() -> None:
+    """Without it both ends of a slope would look as level as those of a valley."""
+    losses = LANDSCAPE.lines["sgd-altsdp"].splits["train"].loss
+    slope = Landscape(
+        **{**vars(LANDSCAPE), "verdict": cases.VERDICT | {"kind": "one basin, sloping", "tolerance": 0.02}}
+    )
+    figure = figures.contour(slope.planes["basins"], claim=claim_of(slope))
+    floor = losses.min() + 0.02
+    assert floor < losses[[0, -1]].max()
+    assert [trace.line.dash for trace in figure.data if trace.name == "floor"] == [
+        None,
+        STYLE["contour"]["floor"]["dash"],
+    ]
+    assert f"level: loss ≤ {significant(floor)}" in [text.text for text in figure.layout.annotations]
+    level = Landscape(**{**vars(LANDSCAPE), "verdict": cases.VERDICT | {"tolerance": 0.02}})
+    assert "floor" not in {trace.name for trace in figures.contour(level.planes["basins"], claim=claim_of(level)).data}
+
+
 def test_there_is_no_tolerance_contour_without_a_verdict_on_the_quantity() -> None:
     for figure in (figures.contour(BASINS), figures.contour(BASINS, "test", "error", claim=CLAIM)):
         assert "tolerance" not in {trace.name for trace in figure.data}

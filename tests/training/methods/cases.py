@@ -49,5 +49,5 @@ def context(model: nn.Module, **fields: Any) -> RunContext:
 
 
 def run(model: nn.Module, **fields: Any) -> Trained:
-    rest = {key: fields.pop(key) for key in ("directory", "cancelled") if key in fields}
+    rest = {key: fields.pop(key) for key in ("directory", "save_every", "cancelled") if key in fields}
     return train(model, digits(), Training(**RUN | fields), **rest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,3 +31,11 @@ def published_numbers(dataset: str, model: str) -> list[dict[str, Any]]:
         }
         for row in rows
     ]
+
+
+def published_beside(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows for the network and the data of a comparison of methods; empty for other experiments."""
+    if not spec.get("methods"):
+        return []
+    model = spec.get("model") or {}
+    return published_numbers(spec.get("dataset", ""), model if isinstance(model, str) else model.get("name", ""))

@@ -1,0 +1,1 @@
+"""Permutation symmetries of networks: hidden units in another order compute the same."""

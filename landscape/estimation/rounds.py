@@ -1,0 +1,430 @@
+"""Which pairs to compute next, round by round, until the mean at every point is as accurate as asked for.
+
+    pilot     a few hundred samples, all equally likely, on a coarse picture: from it the coarse points are chosen
+    coarse    all samples at the coarse points; from what each one leaves unexplained follow the sizes of the draw
+    samples   the first samples of the ranking at the points of each level
+    again     more samples, more coarse points, and points whose interpolation fails, until all errors are small enough
+
+A plan that would compute more than `_WORTH` of all pairs ends in computing all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from valleyscope.landscape.estimation.estimator import Estimate, Estimator
+from valleyscope.landscape.estimation.grid_levels import first_picture, grid_levels
+from valleyscope.landscape.estimation.known_pairs import Column, KnownPairs, Request
+from valleyscope.landscape.estimation.links import Link
+from valleyscope.landscape.estimation.ranking import Ranking
+from valleyscope.landscape.estimation.selection import select_points
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+FEWEST_SAMPLES = 500
+"""With fewer samples all pairs are computed."""
+_PILOT = 512
+_MOST_COARSE = 40
+_FEWEST_COARSE = 6
+_LEVEL_SHARES = (1.0, 0.3, 0.1)
+_LEAST_DRAW = 200
+_WORTH = 0.6
+MOST_ROUNDS = 10
+_FASTEST = 6.0
+"""Draws grow at most by this factor in a round: variances from small draws are rough."""
+_SAFETY = 0.9
+_PROMOTED_SHARES = (0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.0)
+_MOST_COARSE_LATER = 60
+_MOST_STUBBORN = 4
+_SAMPLES_A_COARSE_POINT = 10
+_SELECTION_SAMPLES = 400
+_SELECTION_POINTS = 60
+_LARGEST = 2.0
+"""The error of a single point may be larger than that of all by this factor."""
+_NEGLIGIBLE = 1e-3
+"""Losses below this share of their range are not judged relative to themselves."""
+_SMALLEST_SIZE = 0.1
+"""The least size of a sample in a draw, as a share of the mean: any sample may surprise at another point."""
+_GAIN = 0.5
+"""A guess of the variance of a draw by sizes as a share of that of a uniform draw."""
+
+
+@dataclass
+class SplitRounds:
+    """The rounds of one split of ``size`` samples on the grid of lines x and y. ``required`` points become coarse."""
+
+    size: int
+    x: Floats
+    y: Floats
+    accuracy: float
+    seed: int
+    link: Link
+    required: tuple[int, ...] = ()
+    known: KnownPairs = field(init=False)
+    exact: bool = field(init=False, default=False)
+    """Whether all pairs are to be computed."""
+
+    def __post_init__(self) -> None:
+        self.known = KnownPairs(self.size)
+        self.levels = grid_levels(self.x, self.y)
+        self.points = len(self.x) * len(self.y)
+        self.direct = self.levels.level == 0 if self.levels.last else np.ones(self.points, dtype=bool)
+        self._pilot = Ranking(np.ones(self.size), self.seed).draw(_PILOT)
+        self._picture = np.union1d(first_picture(len(self.y), len(self.x)), np.array(self.required, dtype=np.intp))
+        self._pilot_columns: dict[int, Column] = {}
+        self._ranking: Ranking | None = None
+        self._counts: tuple[int, ...] = ()
+        self._expected = 0.0
+        self._last: Estimate | None = None
+        self.round = 0
+        self.exact = self.size < FEWEST_SAMPLES or self.points <= 2 * len(self._picture)
+
+    # ---- what comes in
+
+    def add(self, request: Request, columns: list[Column]) -> None:
+        """Take in what was computed for a request, a column for each of its points."""
+        self._last = None
+        self.known.computed += request.pairs(self.size)
+        for point, column in zip(request.points.tolist(), columns, strict=True):
+            if request.kind == "pilot":
+                self._pilot_columns[point] = column
+            elif request.samples is None:
+                self.known.coarse[point] = column
+            else:
+                before = self.known.ranked.get(point)
+                self.known.ranked[point] = column if before is None else before.extended(column)
+
+    # ---- what goes out
+
+    def next(self) -> list[Request]:
+        """The pairs to compute in the next round; none when the estimate is good enough or `exact`."""
+        if self.exact:
+            return []
+        self.round += 1
+        if self.round == 1:
+            return [Request(self._picture, np.sort(self._pilot.samples), "pilot")]
+        if self.round == 2:
+            return self._judged(self._choose_coarse())
+        if self.round == 3:
+            self._begin_draws()
+            return self._judged(self._missing())
+        if self.good_enough():
+            return []
+        if self.round > MOST_ROUNDS:
+            self.exact = True
+            return []
+        return self._judged(self._refine())
+
+    def state(self) -> dict[str, Any]:
+        """What was decided for the present round, as plain values, for ``resume``."""
+        promoted = np.flatnonzero(self.direct & (self.levels.level > 0))
+        return {
+            "round": self.round,
+            "exact": self.exact,
+            "counts": list(self._counts),
+            "promoted": promoted.tolist(),
+            "expected": self._expected,
+        }
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Continue with a round that was decided elsewhere, or for another accuracy, instead of calling ``next``."""
+        self.round, self.exact = state["round"], state["exact"]
+        self._counts, self._expected = tuple(state["counts"]), state["expected"]
+        self.direct[state["promoted"]] = True
+        if self.round >= 3 and self._ranking is None:
+            self._ranking = self._rank()[0]
+
+    def _judged(self, requests: list[Request]) -> list[Request]:
+        """The requests, unless computing all would hardly be more work."""
+        planned = self.known.computed + sum(request.pairs(self.size) for request in requests)
+        if planned > _WORTH * self.size * self.points:
+            self.exact = True
+            return []
+        return requests
+
+    # ---- the estimate
+
+    def estimate(self) -> Estimate:
+        """Means and errors from what is known after a round; NaN at points of which nothing is known."""
+        if self._last is None:
+            if self._ranking is not None and self._counts:
+                estimator = Estimator(self.known, self._ranking, self.levels, self.direct, self._counts, self.link)
+                self._last = estimator.estimate()
+            else:
+                self._last = self._first_estimate()
+        return self._last
+
+    def _first_estimate(self) -> Estimate:
+        found = Estimate.empty(self.points)
+        for point, column in self._pilot_columns.items():
+            pairs = ((found.loss, found.loss_error, column.loss), (found.error, found.error_error, column.wrong))
+            for mean, error, values in pairs:
+                if values is not None:
+                    mean[point], error[point] = _mean_and_error(np.asarray(values, dtype=np.float64), self.size)
+        for point, column in self.known.coarse.items():
+            found.loss[point], found.loss_error[point] = column.loss.mean(dtype=np.float64), 0.0
+            if column.wrong is not None:
+                found.error[point], found.error_error[point] = column.wrong.mean(), 0.0
+        return found
+
+    @property
+    def evaluated(self) -> float:
+        return min(1.0, self.known.computed / (self.size * self.points))
+
+    def relative(self, estimate: Estimate) -> Floats:
+        """The relative error of the loss at every point."""
+        loss = np.where(np.isfinite(estimate.loss), np.abs(estimate.loss), np.nan)
+        floor = _NEGLIGIBLE * float(np.nanmax(loss) - np.nanmin(loss)) if np.isfinite(loss).any() else 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = estimate.loss_error / np.maximum(np.nan_to_num(loss, nan=np.inf), floor)
+        relative: Floats = np.nan_to_num(found, nan=0.0, posinf=np.inf)
+        return relative
+
+    def good_enough(self) -> bool:
+        found = self.relative(self.estimate())
+        return bool(_rms(found) <= self.accuracy and found.max() <= _LARGEST * self.accuracy)
+
+    # ---- coarse points
+
+    def _choose_coarse(self) -> list[Request]:
+        """Coarse points for the least work in all, judged by the pilot."""
+        usable = [p for p in self._picture.tolist() if np.isfinite(self._pilot_columns[p].loss).all()]
+        if not usable:
+            self.exact = True
+            return []
+        losses = torch.from_numpy(np.stack([self._pilot_columns[p].loss for p in usable], axis=1)).double()
+        links = self.link.forward(losses)
+        mean = losses.abs().mean(0)
+        mean = torch.maximum(mean, _NEGLIGIBLE * (mean.max() - mean.min())).clamp_min(1e-300)
+        weights = ((self.link.slope(links) + 1e-3) / mean) ** 2
+        required = [usable.index(point) for point in self.required if point in usable]
+        selection = select_points(links, links, weights, required=required, most=min(_MOST_COARSE, len(usable) - 1))
+        shares = [float((self.levels.level == level).sum()) for level in range(self.levels.last + 1)]
+        work = sum(share * part for share, part in zip(shares, _LEVEL_SHARES, strict=False))
+        costs = []
+        for count, residual in enumerate(selection.residuals, 1):
+            needed = min(self.size, max(_LEAST_DRAW, _GAIN * residual / self.accuracy**2))
+            costs.append(count * self.size + needed * work)
+        least = max(_FEWEST_COARSE, len(required) + 2)
+        best = max(least, 1 + int(np.argmin(costs)))
+        best = min(best, len(selection.chosen))
+        self._expected = selection.residuals[best - 1]
+        points = np.array([usable[place] for place in selection.chosen[:best]], dtype=np.intp)
+        return [Request(points, None, "coarse")]
+
+    # ---- samples
+
+    def _rank(self) -> tuple[Ranking, float]:
+        """The sizes of the draw: how badly each sample is predicted at a coarse point from the other coarse points."""
+        sizes, gain = leave_one_point_out(self.known, self.link)
+        return Ranking(sizes, self.seed + 1), gain
+
+    def _begin_draws(self) -> None:
+        self._ranking, gain = self._rank()
+        count = min(self.size, max(_LEAST_DRAW, gain * self._expected / self.accuracy**2))
+        shares = _LEVEL_SHARES[: self.levels.last + 1]
+        self._counts = tuple(int(max(_LEAST_DRAW * (0.5 if share < 1 else 1.0), count * share)) for share in shares)
+        self._promote()
+
+    def _promote(self) -> None:
+        """Points whose interpolation uses a diverged point are computed for all of the first draw."""
+        diverged = np.zeros(self.points, dtype=bool)
+        diverged[list(self.known.diverged | self._diverged_pilot())] = True
+        for stencils in self.levels.stencils:
+            self.direct |= stencils.touched_by(diverged)
+
+    def _diverged_pilot(self) -> set[int]:
+        return {point for point, column in self._pilot_columns.items() if not np.isfinite(column.loss).all()}
+
+    def _depths(self) -> Indices:
+        """How many samples of the ranking each point needs."""
+        assert self._ranking is not None
+        lengths = np.array([len(self._ranking.draw(count)) for count in self._counts], dtype=np.intp)
+        depths = lengths[self.levels.level]
+        depths[self.direct] = lengths[0]
+        depths[list(self.known.coarse)] = 0
+        return depths
+
+    def _missing(self) -> list[Request]:
+        """What the draws need and is not known, points of equal need together."""
+        assert self._ranking is not None
+        depths = self._depths()
+        have = np.array([self.known.depth(point) for point in range(self.points)])
+        wanted: dict[tuple[int, int], list[int]] = {}
+        for point in np.flatnonzero(depths > have):
+            wanted.setdefault((int(have[point]), int(depths[point])), []).append(int(point))
+        return [
+            Request(np.array(points, dtype=np.intp), self._ranking.order[start:stop], "samples")
+            for (start, stop), points in sorted(wanted.items())
+        ]
+
+    def _refine(self) -> list[Request]:
+        """What brings the errors to the accuracy with the least work: more samples, promoted points, coarse points."""
+        estimate = self.estimate()
+        self._promote()
+        variances = self._relative_variances(estimate)
+        levels = np.where(self.direct, 0, self.levels.level)
+        levels[list(self.known.coarse)] = -1
+        extra, ratio = self._more_coarse(estimate)
+        variances[0] *= ratio
+        variances[:, extra] = 0.0
+        levels[extra] = -1
+        allocation = allocate(variances, levels, np.array(self._counts), self.accuracy)
+        most = np.minimum(_FASTEST * np.array(self._counts), self.size)
+        self.direct[allocation.promoted] = True
+        # Coarse points are chosen by the samples drawn, which must be many more than the points.
+        fewest = _SAMPLES_A_COARSE_POINT * (len(self.known.coarse) + len(extra))
+        counts = np.minimum(allocation.counts, most)
+        counts[0] = min(self.size, max(counts[0], fewest))
+        self._counts = tuple(int(each) for each in counts)
+        bad = allocation.expected > 0.9 * _LARGEST * self.accuracy
+        self.direct |= bad
+        # What stays bad with all of the first draw is computed for all samples: it also helps its neighbours.
+        stubborn = np.flatnonzero(bad & (levels == 0))
+        most_stubborn = max(0, _MOST_STUBBORN * (self.round - 3) - len(extra))
+        stubborn = stubborn[np.argsort(-allocation.expected[stubborn])][:most_stubborn]
+        coarse = np.union1d(extra, stubborn).astype(np.intp)
+        requests = [Request(coarse, None, "coarse")] if len(coarse) else []
+        for request in self._missing():
+            kept = request.points[~np.isin(request.points, coarse)]
+            if len(kept):
+                requests.append(Request(kept, request.samples, request.kind))
+        return requests
+
+    def _relative_variances(self, estimate: Estimate) -> Floats:
+        """The terms of the variance of the loss at every point, relative to its square."""
+        relative = self.relative(estimate)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = np.nan_to_num(relative / estimate.loss_error, nan=0.0, posinf=0.0)
+        found: Floats = estimate.terms[: len(self._counts)] * scale**2
+        return found
+
+    def _more_coarse(self, estimate: Estimate) -> tuple[Indices, float]:
+        """Further coarse points that are worth their work, and what they leave of the first term of the variances."""
+        assert self._ranking is not None
+        none = np.zeros(0, dtype=np.intp)
+        room = _MOST_COARSE_LATER - len(self.known.coarse)
+        relative = self.relative(estimate)
+        draw = self._ranking.draw(self._counts[0])
+        count = min(len(draw), _SELECTION_SAMPLES)
+        diverged = self.known.diverged
+        usable = [int(p) for p in np.argsort(-relative) if self.direct[p] and self.known.depth(int(p)) >= count]
+        candidates = [p for p in usable if p not in diverged and p not in self.known.coarse][:_SELECTION_POINTS]
+        old = [p for p in self.known.coarse if p not in diverged]
+        if room <= 0 or len(candidates) < 4 or count < 2 * len(old):
+            return none, 1.0
+        order = self._ranking.order
+        both = np.array(old + candidates, dtype=np.intp)
+        rest = [p for p in usable if p not in diverged and p not in self.known.coarse]
+        targets = np.array(rest[:: max(1, len(rest) // _SELECTION_POINTS)], dtype=np.intp)
+        links = self.link.forward(torch.from_numpy(self.known.losses(both, order, count)))
+        wanted = self.link.forward(torch.from_numpy(self.known.losses(targets, order, count)))
+        means = torch.from_numpy(np.maximum(np.abs(estimate.loss[targets]), 1e-300))
+        weights = ((self.link.slope(wanted) + 1e-3) / means) ** 2
+        weights = weights / torch.from_numpy(draw.probabilities[:count]).unsqueeze(1)
+        most = len(old) + min(room, 8)
+        selection = select_points(links, wanted, weights, required=range(len(old)), most=most)
+        base = selection.residuals[len(old) - 1]
+        variances = self._relative_variances(estimate)
+        levels = np.where(self.direct, 0, self.levels.level)
+        levels[old] = -1
+        best, least, ratio = 0, math.inf, 1.0
+        for number in range(len(selection.chosen) - len(old) + 1):
+            left = selection.residuals[len(old) - 1 + number] / base if base > 0 else 1.0
+            scaled = variances.copy()
+            scaled[0] *= left
+            work = number * self.size + allocate(scaled, levels, np.array(self._counts), self.accuracy).work
+            if work < least:
+                best, least, ratio = number, work, left
+        return both[list(selection.chosen[len(old) : len(old) + best])], ratio
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation:
+    """Sizes of the draws, points to compute as those of level 0, the errors to expect, and the work in pairs."""
+
+    counts: Floats
+    promoted: Indices
+    expected: Floats
+    work: float
+
+
+def allocate(variances: Floats, levels: Indices, counts: Indices, accuracy: float) -> Allocation:
+    """The draws with the least work whose mean relative variance is that of the accuracy.
+
+    ``variances`` has the terms of the variance at the points, as they are with ``counts``; points of level -1 are
+    known. The work of a sum of variances v_j / n_j at w_j points is least where n_j goes with the root of v_j / w_j.
+    Points whose interpolation is worst are promoted, as many as lower the work.
+    """
+    number = len(counts)
+    target = (_SAFETY * accuracy) ** 2
+    interpolated = np.flatnonzero(levels > 0)
+    order = interpolated[np.argsort(-variances[1:, interpolated].sum(axis=0))] if number > 1 else interpolated
+    best: Allocation | None = None
+    for share in _PROMOTED_SHARES if len(order) else (0.0,):
+        promoted = order[: int(share * len(order))]
+        after = variances.copy()
+        after[1:, promoted] = 0.0
+        level = levels.copy()
+        level[promoted] = 0
+        points = np.array([max(1, int((level == each).sum())) for each in range(number)], dtype=np.float64)
+        mean = after.mean(axis=1) * counts
+        with np.errstate(divide="ignore", invalid="ignore"):
+            wanted = np.nan_to_num(np.sqrt(mean / points) * float(np.sqrt(mean * points).sum()) / target)
+        wanted = np.maximum.accumulate(np.maximum(counts, np.ceil(wanted))[::-1])[::-1]
+        work = float((wanted * points).sum())
+        if best is None or work < best.work:
+            expected = np.sqrt((after * (counts / wanted)[:, None]).sum(axis=0))
+            best = Allocation(wanted, promoted, expected, work)
+    assert best is not None
+    return best
+
+
+def leave_one_point_out(known: KnownPairs, link: Link) -> tuple[Floats, float]:
+    """The size of every sample's relative residuals where each coarse point is predicted from the others.
+
+    Also by how much a draw in proportion to the sizes lowers a variance, compared with one that is uniform.
+    """
+    points = [point for point in known.coarse if np.isfinite(known.coarse[point].loss).all()]
+    if len(points) < 2:
+        return np.ones(known.size), 1.0
+    losses = torch.stack([torch.from_numpy(known.coarse[point].loss) for point in points], dim=1).double()
+    links = link.forward(losses)
+    columns = torch.cat([torch.ones(known.size, 1, dtype=torch.float64), links], dim=1)
+    mean = losses.abs().mean(0)
+    mean = torch.maximum(mean, _NEGLIGIBLE * (mean.max() - mean.min())).clamp_min(1e-300)
+    total = torch.zeros(known.size, dtype=torch.float64)
+    for place in range(len(points)):
+        kept = [column for column in range(len(points) + 1) if column != place + 1]
+        features = columns[:, kept]
+        weighted = features * ((link.slope(links[:, place]) + 1e-3) ** 2).unsqueeze(1)
+        matrix = weighted.T @ features
+        matrix += 1e-6 * matrix.diagonal().mean() * torch.eye(len(kept), dtype=torch.float64)
+        predicted = features @ torch.linalg.solve(matrix, weighted.T @ links[:, place])
+        total += ((link.inverse(predicted) - losses[:, place]) / mean[place]) ** 2
+    sizes = total.sqrt().numpy()
+    average = float(sizes.mean())
+    if not average > 0:
+        return np.ones(known.size), 1.0
+    sizes = sizes + _SMALLEST_SIZE * average
+    squares = float((total.numpy()).mean())
+    return sizes, float(np.clip(sizes.mean() * float((total.numpy() / sizes).mean()) / squares, 0.02, 1.0))
+
+
+def _mean_and_error(values: Floats, size: int) -> tuple[float, float]:
+    mean = float(values.mean())
+    if not math.isfinite(mean):
+        return mean, 0.0
+    return mean, float(values.std(ddof=1) / math.sqrt(len(values)) * math.sqrt(max(0.0, 1 - len(values) / size)))
+
+
+def _rms(values: Floats) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))
