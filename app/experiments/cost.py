@@ -131,12 +131,14 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
     trained = {name: spec.minimum(name) for name in spec.minima if spec.minima[name].checkpoint is None}
     point = forward * (_evaluated_samples(spec) + _statistics_samples(spec, model_info))
     paths = len(spec.all_curves) + len(spec.lines) * (1 if spec.align == "none" else 2)
+    # Each network of a set once for its loss and once for the mean prediction, and the mean of the weights.
+    sets = sum(2 * len(members) + 1 for members in (spec.ensembles or {}).values())
     measured = Work(forward * (train + test))
     pieces = {
         "minima": tuple(
             Work(
-                forward * max(1, trained[name].total_epochs) * ((1 + 3 * _passes(trained[name])) * train + test),
-                trained[name].total_epochs * _passes(trained[name]) * _steps(train, trained[name].batch_size),
+                forward * max(1, trained[name].own_epochs) * ((1 + 3 * _passes(trained[name])) * train + test),
+                trained[name].own_epochs * _passes(trained[name]) * _steps(train, trained[name].batch_size),
             )
             if name in trained
             else measured
@@ -150,7 +152,7 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
             for curve in spec.all_curves.values()
         ),
         "surfaces": (Work(point * _surface_points(spec)),),
-        "profiles": (Work(point * (spec.points * paths + _SHARPNESS_POINTS * len(spec.minima))),),
+        "profiles": (Work(point * (spec.points * paths + _SHARPNESS_POINTS * len(spec.minima) + sets)),),
     }
     if spec.curvature is not None:
         pieces["curvature"] = (
