@@ -7,12 +7,15 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 
 from rich.console import Console
 
 from valleyscope.app.commands.admin import add_admin_commands
+from valleyscope.app.commands.align import add_align_command
+from valleyscope.app.commands.bench import add_bench_command
 from valleyscope.app.commands.client import add_server
 from valleyscope.app.commands.compact import add_compact_command
 from valleyscope.app.commands.export import export_landscape
@@ -20,6 +23,7 @@ from valleyscope.app.commands.remote import add_commands
 from valleyscope.app.commands.run import run_in_terminal
 from valleyscope.app.experiments.experiment_writer import DirectoryLocked
 from valleyscope.app.experiments.gallery import gallery_entries
+from valleyscope.app.experiments.model_info import ModelInfoCache
 from valleyscope.app.experiments.recipes import describe_recipe, load_recipe, recipe_names
 from valleyscope.app.experiments.spec import BadSpec, read_spec
 from valleyscope.app.experiments.wishes import check_wishes
@@ -27,6 +31,7 @@ from valleyscope.app.log_config import start_logging
 from valleyscope.app.settings import Settings
 from valleyscope.training.downloads import SWITCH as DOWNLOADS
 
+_MOST_PARAMETERS = 10**9  # of a network that is built to look at it; VALLEY_MAX_PARAMETERS is for servers
 EXIT_UNHEALTHY = 1  # health checks of containers know only 0 and 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
@@ -105,11 +110,17 @@ def _parser() -> argparse.ArgumentParser:
     add_server(export)
     export.set_defaults(run=export_landscape)
 
+    add_bench_command(commands)
     add_compact_command(commands)
+    add_align_command(commands)
 
-    imported = commands.add_parser("import", help="convert files of other tools into landscapes, here or on a server")
+    imported = commands.add_parser("import", help="convert recorded runs and files of other tools into landscapes")
     imported.add_argument(
-        "files", type=Path, nargs="+", metavar="FILE", help="plane.npz, curve.npz, a surface .h5 or landscape.h5"
+        "files",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="plane.npz, curve.npz, a surface .h5, landscape.h5, or folders of a Recorder (in one common plane)",
     )
     imported.add_argument("--out", type=Path, metavar="DIR", help="output directory (default: beside the first FILE)")
     imported.add_argument("--server", metavar="URL", help="send the files to this server instead")
@@ -157,7 +168,8 @@ def _run(options: argparse.Namespace, console: Console) -> int:
                 raise FileNotFoundError(f"minima.{name}.checkpoint={minimum.checkpoint!r}: {file} does not exist")
             checkpoints[name] = file
     data_root = options.data or settings.data
-    check_wishes(spec, data_root)
+    with closing(ModelInfoCache(data_root, _MOST_PARAMETERS)) as networks:
+        check_wishes(spec, networks.inspect)
     return run_in_terminal(
         spec,
         options.out,

@@ -10,6 +10,7 @@ Networks that are already in DIR are not trained again.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,7 +55,9 @@ class Case:
     modes: tuple[str, ...]
     seeds: tuple[int, ...]
     cuts: tuple[float, ...]
+    cut: float = 1e-3
     samples: int | None = None
+    memory: int | None = None
 
 
 def digits(_root: Path | None) -> Dataset:
@@ -91,8 +94,10 @@ CASES = {
         batch=64,
         modes=("dual",),
         seeds=(0,),
-        cuts=(3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3),
-        samples=1000,
+        cuts=(3e-1, 1e-1, 3e-2, 1e-2, 3e-3),
+        cut=3e-3,
+        samples=300,
+        memory=3 * 10**9,
     ),
 }
 case = CASES["digits"]
@@ -158,7 +163,7 @@ def trials(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSu
                 pair,
                 partition(model),
                 strength,
-                subspace=subspace.at(1e-3),
+                subspace=subspace.at(case.cut),
                 distances=[],
             )
             print(f"| {seed} | {mode} | {strength:.2f} | {figures(trial)} |", flush=True)
@@ -167,11 +172,13 @@ def trials(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSu
 def by_cut(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSubspace) -> None:
     model = network(data, seed)
     pair = pair_of(data)
-    positive = subspace.at(1e-3)
+    positive = subspace.at(case.cut)
     chosen = positive.eigenvalues > 0
     kept = torch.from_numpy(np.flatnonzero(chosen))
-    only = FlatSubspace(positive.steep[kept], positive.eigenvalues[chosen], 1e-3, positive.largest, positive.products)
-    spaces = [(f"{cut:g}", subspace.at(cut)) for cut in case.cuts] + [("1e-3, positive ones only", only)]
+    only = FlatSubspace(
+        positive.steep[kept], positive.eigenvalues[chosen], case.cut, positive.largest, positive.products
+    )
+    spaces = [(f"{cut:g}", subspace.at(cut)) for cut in case.cuts] + [(f"{case.cut:g}, positive ones only", only)]
     for label, space in spaces:
         cells = []
         for c in STRENGTHS:
@@ -203,7 +210,7 @@ def flatness(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: Flat
         pair,
         partition(model),
         threshold(0.4, len(data.x_train)),
-        subspace=subspace.at(1e-3),
+        subspace=subspace.at(case.cut),
         distances=distances,
     )
     assert trial.loss is not None
@@ -225,7 +232,7 @@ def methods(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatS
     groups = partition(model)
     numbered = weight_groups(model, groups)
     start = point_of(model, paths["sgd"])
-    factors = subspace.at(1e-3).factors(start, numbered)
+    factors = subspace.at(case.cut).factors(start, numbered)
     splits = data.splits
     for c in STRENGTHS:
         found = point_of(model, paths[f"dual-{c}"])
@@ -245,6 +252,11 @@ def methods(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatS
                 f"{100 * (1 - values['test'].error):.1f} | {barrier(losses):.4f} | {np.ptp(losses):.4f} |",
                 flush=True,
             )
+
+
+def progress(done: int, _most: int) -> None:
+    if done % 50 == 0:
+        print(f"{done} products", file=sys.stderr, flush=True)
 
 
 def point_of(model: nn.Module, path: Path) -> Tensor:
@@ -267,8 +279,10 @@ def main() -> None:
     data = case.data(options.data)
     for number, seed in enumerate(options.seeds or case.seeds):
         paths = minima(data, seed, options.out)
-        cut = case.cuts[-1] if number == 0 else 1e-3
-        space = flat_subspace(network(data, seed), paths["sgd"], pair_of(data), cut)
+        cut = case.cuts[-1] if number == 0 else case.cut
+        model, state = network(data, seed), options.out / f"{seed}-subspace.pt"
+        limits = {"memory_limit": case.memory, "state_path": state}
+        space = flat_subspace(model, paths["sgd"], pair_of(data), cut, progress=progress, **limits)
         print(f"seed {seed}: largest eigenvalue {space.largest:.3f}, {space.products} products", flush=True)
         trials(data, seed, paths, space)
         if number == 0:

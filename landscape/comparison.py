@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from torch import Tensor, nn
 
-from valleyscope.landscape.analysis.pair_matrix import pair_matrix
+from valleyscope.landscape.aligned_lines import AlignedLines, with_aligned_estimates
+from valleyscope.landscape.analysis.pair_matrix import with_matrices
 from valleyscope.landscape.analysis.path_estimates import with_path_estimates
 from valleyscope.landscape.analysis.profiles import Profile, along
 from valleyscope.landscape.analysis.sharpness import sharpness
@@ -63,6 +65,7 @@ def compare(
     seed: int = 0,
     between: tuple[str, str] | None = None,
     control: str | None = None,
+    align: Literal["weights", "activations"] | None = None,
     progress: bool = False,
     state: str | os.PathLike[str] | None = None,
     **fitting: Unpack[FittingOptions],
@@ -79,6 +82,9 @@ def compare(
     brings its own. ``tolerance`` is that of ``verdict``. Further options, such as ``epochs``, ``lr`` or
     ``batch_size``, go to ``fit_curve``. With ``progress`` a bar shows the share done and the time left. With ``state``,
     a folder, a killed comparison that is started again continues the fits of its curves where they were saved. The
+    With ``align`` every line is also measured to its second network with the hidden units in the order of the first,
+    matched by ``weights`` or ``activations`` on the split ``train`` (see ``align``): ``aligned`` of the result, and the
+    verdict, which has both barriers. The
     result has the surface on the plane through the judged two and the bend between them, the
     surface on the plane of these two and the control, profiles of all straight lines and fitted curves, and the
     verdict. Save it, or pass it to ``write_report``.
@@ -119,6 +125,8 @@ def compare(
     landscape = Landscape(name, provenance=provenance)
     chosen = [first, second] if control is None else [first, second, control]
     steps = [*(f"curve {label}" for label in ends), *(f"along {label}" for label in (*ends, *straights))]
+    if align is not None:
+        steps += [f"aligned {label}" for label in straights]
     steps += [*(f"sharpness of {key}" for key in vectors), *(f"plane {number}" for number in range(1, len(chosen)))]
     with comparison_progress(steps, shown=progress) as advance:
         curves = {
@@ -149,6 +157,16 @@ def compare(
 
         judging = [key for key, pair in straights.items() if set(pair) in ({first, second}, {first, control})]
         kept = {label: measured(label) for label in (*curves, *judging)}
+        aligned: dict[str, Profile] = {}
+        if align is not None:
+            others = AlignedLines(model, given, vectors, data["train"], align, parameters)
+            for label, (start, end) in straights.items():
+                path = others.line(label, start, end)
+                share = advance.share(f"aligned {label}")
+                aligned[label] = along(model, path, evaluator=evaluator, samples=True, progress=share)
+                record = _record(label, aligned[label], start, end)
+                landscape.aligned[label] = replace(record, note=others.notes[label])
+        judged_line = next(label for label, pair in straights.items() if set(pair) == {first, second})
         sharpnesses = {
             key: sharpness(model, vector, seed=seed, evaluator=evaluator, progress=advance.share(f"sharpness of {key}"))
             for key, vector in vectors.items()
@@ -165,14 +183,18 @@ def compare(
             error_tolerance=error_tolerance,
             seed=seed,
             sharpness=sharpnesses,
+            aligned=aligned.get(judged_line),
+            alignment=align or "none",
+            alignment_note=landscape.aligned[judged_line].note if aligned else "",
         )
-        landscape.verdict = with_path_estimates(
+        found = with_path_estimates(
             judged.to_json(), [*curves, *straights], lambda label: kept.get(label) or measured(label), seed=seed
         )
+        landscape.verdict = with_aligned_estimates(found, list(aligned), aligned.__getitem__, seed=seed)
         landscape.planes = dict(_planes(model, vectors, chosen, curves, evaluator, resolution, advance))
     landscape.lines = {label: landscape.lines[label] for label in straights}
     landscape.minima = {key: _minimum(key, vector, landscape.lines.values()) for key, vector in vectors.items()}
-    landscape.matrix = pair_matrix(landscape).to_record()
+    with_matrices(landscape)
     return landscape
 
 

@@ -127,7 +127,7 @@ class Surface(ResponseModel):
     plane: str
     kind: str = Field(description="through, around or principal")
     split: str
-    value: Literal["loss", "error"]
+    value: Literal["loss", "error", "loss_error", "error_error"]
     unit: str = Field(description="of both axes")
     loss_unit: str = Field("nats", description="of losses; empty for a loss with a unit of its own, such as mse")
     complete: bool = Field(description="whether every point is computed")
@@ -140,9 +140,19 @@ class Surface(ResponseModel):
     distances: dict[str, float] = Field(description="distance of each named point from the plane")
     paths: dict[str, TypedArray] = Field(description="curves and trajectories, projected: n rows of x and y")
     defining: list[str] = Field(description="names of the points that span the plane")
+    explained: list[float] | None = Field(
+        None, description="share of the squared distances of snapshots that each principal direction carries"
+    )
+    offsets: dict[str, TypedArray] = Field(
+        default_factory=dict, description="of trajectories: distance of every snapshot from the plane"
+    )
     axes: list[str] = Field([], description="where x and y lead, for planes along measured directions; else empty")
     level: ToleranceLevel | None = Field(description="null before the verdict, or if the plane does not show its claim")
     note: str
+    estimate: dict[str, Any] = Field(
+        {},
+        description="of an estimated surface: accuracy, evaluated (share of all pairs computed), settled, exact splits",
+    )
 
 
 class Layer(ResponseModel):
@@ -241,6 +251,9 @@ class Profile(ResponseModel):
     experiment: Identifier
     curves: dict[str, PathProfile]
     lines: dict[str, PathProfile]
+    aligned: dict[str, PathProfile] = Field(
+        {}, description="lines to the second minimum with its hidden units in the order of the first; see `align`"
+    )
 
 
 class PairValues(ResponseModel):
@@ -249,6 +262,13 @@ class PairValues(ResponseModel):
     value: list[list[Number | None]]
     low: list[list[Number | None]] = Field(description="lower end of the bootstrap interval")
     high: list[list[Number | None]] = Field(description="upper end")
+
+
+class AlignedPairs(ResponseModel):
+    """The same with the hidden units of the later minimum of each pair in the order of the earlier one."""
+
+    barrier: PairValues
+    rise: PairValues
 
 
 class Matrix(ResponseModel):
@@ -284,6 +304,7 @@ class Matrix(ResponseModel):
     tolerance: float = Field(description="of the verdict: up to this barrier and rise a line is level")
     barrier: PairValues
     rise: PairValues
+    aligned: AlignedPairs | None = Field(None, description="of aligned lines; only where the spec has `align`")
 
 
 class Verdict(BaseModel):

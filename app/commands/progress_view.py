@@ -17,6 +17,8 @@ _TITLES = {
     Kind.FIT: "  curve {}",
     Kind.FRAME: "  plane {}",
     Kind.SURFACE: "  plane {}",
+    Kind.ESTIMATE: "  plane {}",
+    Kind.PICTURE: "  plane {}",
     Kind.CURVATURE: "  curvature {}",
     Kind.SNAPSHOT_CURVATURE: "  curvature {}, snapshots",
     Kind.DIRECTIONS: "  directions {}",

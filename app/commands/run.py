@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,13 +13,15 @@ from rich.table import Table
 from valleyscope.app.commands.progress_view import ProgressView, print_verdict
 from valleyscope.app.experiments.curvature_spec import size_errors
 from valleyscope.app.experiments.experiment_writer import REPORT, ExperimentWriter
-from valleyscope.app.experiments.model_info import ModelInfoCache
+from valleyscope.app.experiments.model_info import BadModel, ModelInfoCache
 from valleyscope.app.experiments.progress import ProgressEstimator
 from valleyscope.app.experiments.spec import BadSpec, Spec
 from valleyscope.app.settings import Settings
 from valleyscope.app.worker.local_runner import Event, LocalRunner
 from valleyscope.landscape.analysis.curvature_summary import spectrum_cells, trial_text
 from valleyscope.landscape.storage.landscape_file import Landscape
+
+log = logging.getLogger(__name__)
 
 
 def run_in_terminal(
@@ -56,6 +59,8 @@ def _check_curvature(spec: Spec, data_root: Path | None) -> None:
         errors = size_errors(spec, models.inspect(spec.model, spec.dataset).parameters)
         if wrong := [f"{'.'.join(map(str, error.path))}: {error.message}" for error in errors]:
             raise BadSpec("; ".join(wrong))
+    except BadModel as error:  # training will say so, too; a busy machine may only be slow
+        log.warning("the size of the network is not known yet: %s", error)
     finally:
         models.close()
 

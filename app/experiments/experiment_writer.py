@@ -19,17 +19,22 @@ from typing import IO, Any, TypeVar
 
 import numpy as np
 
+from valleyscope.app.experiments.amendments import extends
 from valleyscope.app.experiments.curvature_files import enter_curvature, has_curvature, vector_file
 from valleyscope.app.experiments.curvature_spec import curved_minima
+from valleyscope.app.experiments.estimate_plan import PARTS, is_exact, is_settled, part_file
 from valleyscope.app.experiments.plan import Kind, Task, plan, plane_tiles
 from valleyscope.app.experiments.report_renderer import render_in_process
 from valleyscope.app.experiments.spec import BadSpec, Spec, parse_spec
 from valleyscope.app.experiments.task_results import (
+    AlignedPath,
     CompactedMinimum,
+    EstimatedPlane,
     FramedPlane,
     Judged,
     MeasuredCurvature,
     MeasuredDirections,
+    MeasuredEnsemble,
     MeasuredPath,
     MeasuredSnapshot,
     Result,
@@ -37,16 +42,21 @@ from valleyscope.app.experiments.task_results import (
     TrainedMinimum,
     TriedTheorem,
 )
-from valleyscope.landscape.analysis.pair_matrix import pair_matrix
+from valleyscope.landscape.analysis.fork_curves import fork_curves
+from valleyscope.landscape.analysis.pair_matrix import with_matrices
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import PlaneRecord, line_name
+from valleyscope.training.settings import fork_file
 
 LANDSCAPE = "landscape.h5"
 SPEC = "spec.json"
 REPORT = "report.html"
 VERDICT = "verdict.json"
 WORK = "work"
+ALIGNED = "aligned."
+"""Before the name of a line, the name of its profile with one end aligned; names have no dot."""
+_NOT_ALIGNED = "not_aligned"
 T = TypeVar("T")
 
 
@@ -99,24 +109,34 @@ class ExperimentWriter:
         match task.kind:
             case Kind.TRAIN:
                 present = task.subject in self.landscape.minima
-                return present and self._has(f"{task.subject}.safetensors")
+                return present and self._has(f"{task.subject}.safetensors") and self._has_states(task.subject)
             case Kind.FIT:
                 return self._has(f"{WORK}/curve-{task.subject}.safetensors")
             case Kind.FRAME:
                 plane = self.landscape.planes.get(task.subject)
                 return plane is not None and self._points <= plane.points.keys()
             case Kind.SURFACE:
+                return self._has_tile(task)
+            case Kind.ESTIMATE:
+                name = part_file(WORK, task.subject, *divmod(task.index, PARTS))
+                return self._is_settled(task.subject) or self._has(name)
+            case Kind.PICTURE:
                 plane = self.landscape.planes.get(task.subject)
-                tile = self._tiles[task.subject][task.index]
-                return plane is not None and bool(plane.done[tile.rows, tile.columns].all())
+                pictures = 0 if plane is None else plane.estimate.get("rounds", 0)
+                return self._is_settled(task.subject) or bool(pictures > task.index)
             case Kind.CURVE | Kind.LINE:
                 paths = self.landscape.curves if task.kind is Kind.CURVE else self.landscape.lines
                 return task.subject in paths and self._has(f"{WORK}/path-{task.subject}.npz")
+            case Kind.ALIGN:
+                known = (*self.landscape.aligned, *self.landscape.provenance.get(_NOT_ALIGNED, ()))
+                return task.subject in known and self._has(f"{WORK}/aligned-{task.subject}.json")
             case Kind.SHARPNESS:
                 return self._has(f"{WORK}/sharpness-{task.subject}.json")
             case Kind.COMPACT:
                 minimum = self.landscape.minima.get(task.subject)
                 return minimum is not None and minimum.compact is not None
+            case Kind.ENSEMBLE:
+                return task.subject in self.landscape.ensembles
             case Kind.CURVATURE | Kind.SNAPSHOT_CURVATURE | Kind.DIRECTIONS | Kind.TRIAL:
                 vectors = vector_file(self.spec, task)
                 return has_curvature(self.landscape, task) and (vectors is None or self._has(f"{WORK}/{vectors}"))
@@ -125,8 +145,9 @@ class ExperimentWriter:
                 if verdict is None or (self.spec.control is not None and verdict["control"] is None):
                     return False
                 # A line measured in a retry, after the verdict, has no intervals yet; earlier versions kept none.
-                lines = self.landscape.lines
-                return all(name in verdict.get("paths", lines) for name in lines)
+                lines, aligned = self.landscape.lines, self.landscape.aligned
+                known = verdict.get("aligned_paths", {})
+                return all(name in verdict.get("paths", lines) for name in lines) and all(n in known for n in aligned)
 
     def add_result(self, task: Task, result: Result) -> None:
         """Enter a result into the landscape; a snapshot follows when the last one is old enough."""
@@ -138,11 +159,20 @@ class ExperimentWriter:
                 self.landscape.minima[task.subject].compact = report
             case FramedPlane(record):
                 self._enter_frame(record)
+            case EstimatedPlane():
+                self._enter_estimate(task.subject, result)
             case SurfaceTile():
                 self._enter_tile(self.landscape.planes[task.subject], task, result)
             case MeasuredPath(record):
                 paths = self.landscape.curves if task.kind is Kind.CURVE else self.landscape.lines
                 paths[record.name] = record
+            case MeasuredEnsemble(record):
+                self.landscape.ensembles[record.name] = record
+            case AlignedPath(record, note):
+                if record is None:
+                    self.landscape.provenance.setdefault(_NOT_ALIGNED, {})[task.subject] = note
+                else:
+                    self.landscape.aligned[record.name] = record
             case MeasuredCurvature() | MeasuredSnapshot() | MeasuredDirections() | TriedTheorem():
                 enter_curvature(self.landscape, task, result)
             case Judged(verdict):
@@ -155,7 +185,9 @@ class ExperimentWriter:
         """Save the landscape if it changed."""
         due = force or time.monotonic() - self._saved >= self.snapshot_every
         if self._changed and due:
-            self.landscape.matrix = pair_matrix(self.landscape).to_record()
+            with_matrices(self.landscape)
+            forks = fork_curves(self.landscape)
+            self.landscape.forks = None if forks is None else forks.to_record()
             self.landscape.save(self.directory / LANDSCAPE)
             self._changed = False
             self._saved = time.monotonic()
@@ -168,6 +200,12 @@ class ExperimentWriter:
             _write_json(self.directory / VERDICT, self.landscape.verdict)
         write_report(self.directory / LANDSCAPE, self.directory / REPORT)
 
+    def _has_states(self, trunk: str) -> bool:
+        """Whether a minimum has the states from which forks still have to start."""
+        forks = {name: own.fork for name, own in self.spec.minima.items() if name not in self.landscape.minima}
+        needed = {fork.epoch for fork in forks.values() if fork is not None and fork.start == trunk and fork.epoch}
+        return all(self._has(f"{WORK}/{trunk}/{fork_file(epoch)}") for epoch in needed)
+
     def _has(self, name: str) -> bool:
         return name in self.elsewhere or (self.directory / name).is_file()
 
@@ -175,15 +213,44 @@ class ExperimentWriter:
         """A plane that was framed before, when a minimum was missing, keeps what is computed on it."""
         known = self.landscape.planes.get(record.name)
         if known is not None and np.array_equal(known.x, record.x) and np.array_equal(known.y, record.y):
-            record = replace(record, done=known.done, splits=known.splits)
+            record = replace(record, done=known.done, splits=known.splits, estimate=known.estimate)
         self.landscape.planes[record.name] = record
 
     def _enter_tile(self, plane: PlaneRecord, task: Task, values: SurfaceTile) -> None:
+        """Enter exact values; an estimated surface keeps those of splits that the tile does not have."""
         tile = self._tiles[task.subject][task.index]
-        for split, grid in plane.splits.items():
+        for split in values.loss:
+            grid = plane.splits[split]
             grid.loss[tile.rows, tile.columns] = values.loss[split]
             grid.error[tile.rows, tile.columns] = values.error[split]
-        plane.done[tile.rows, tile.columns] = True
+            if grid.is_estimated:
+                grid["loss_error"][tile.rows, tile.columns] = 0.0
+                grid["error_error"][tile.rows, tile.columns] = np.where(np.isnan(values.error[split]), np.nan, 0.0)
+        if all(not np.isnan(grid.loss[tile.rows, tile.columns]).any() for grid in plane.splits.values()):
+            plane.done[tile.rows, tile.columns] = True
+
+    def _enter_estimate(self, name: str, result: EstimatedPlane) -> None:
+        plane = self.landscape.planes[name]
+        splits = dict(plane.splits)
+        for split in result.about["exact"]:
+            if not splits[split].is_estimated:
+                splits[split] = replace(splits[split], loss_error=_nothing(plane), error_error=_nothing(plane))
+        plane = replace(plane, splits=splits | result.grids, estimate=result.about)
+        plane.done[...] = ~np.all([np.isnan(grid.loss) for grid in plane.splits.values()], axis=0)
+        self.landscape.planes[name] = plane
+
+    def _has_tile(self, task: Task) -> bool:
+        plane = self.landscape.planes.get(task.subject)
+        tile = self._tiles[task.subject][task.index]
+        if plane is None:
+            return False
+        if self.spec.all_planes[task.subject].accuracy is None or not plane.estimate:
+            return is_exact(plane, tile.rows, tile.columns, plane.splits)
+        exact = plane.estimate["exact"]
+        return self._is_settled(task.subject) and is_exact(plane, tile.rows, tile.columns, exact)
+
+    def _is_settled(self, plane: str) -> bool:
+        return is_settled(self.landscape.planes.get(plane), self.spec.all_planes[plane].accuracy)
 
     def _order(self) -> None:
         """Tasks finish in any order; the file has everything in the order of the spec."""
@@ -191,8 +258,10 @@ class ExperimentWriter:
         landscape.minima = _in_order(landscape.minima, spec.minima)
         landscape.curvature = _in_order(landscape.curvature, curved_minima(spec))
         landscape.planes = _in_order(landscape.planes, spec.all_planes)
+        landscape.ensembles = _in_order(landscape.ensembles, spec.ensembles or ())
         landscape.curves = _in_order(landscape.curves, spec.all_curves)
-        landscape.lines = _in_order(landscape.lines, [line_name(*pair) for pair in spec.lines])
+        lines = [line_name(*pair) for pair in spec.lines]
+        landscape.lines, landscape.aligned = _in_order(landscape.lines, lines), _in_order(landscape.aligned, lines)
 
     def _occupy(self) -> IO[str]:
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -211,7 +280,10 @@ class ExperimentWriter:
         known = self.directory / SPEC
         if known.is_file():
             before = parse_spec(json.loads(known.read_text(encoding="utf-8")), source=str(known))
-            if before != self.spec:
+            # Another accuracy goes on from what is there, and so does a spec with more planes.
+            if before != self.spec and (before == _with_accuracy_of(self.spec, before) or extends(self.spec, before)):
+                _write_json(known, self.spec.to_json())
+            elif before != self.spec:
                 fields = (name for name in Spec.model_fields if getattr(before, name) != getattr(self.spec, name))
                 raise BadSpec(
                     f"{self.directory} holds an experiment with another spec (other {', '.join(fields)}): "
@@ -221,8 +293,24 @@ class ExperimentWriter:
             _write_json(known, self.spec.to_json())
         path = self.directory / LANDSCAPE
         if path.is_file():
-            return Landscape.open(path)
+            landscape = Landscape.open(path)
+            landscape.spec = self.spec.to_json()  # it may have got planes since
+            return landscape
         return Landscape(name=self.spec.name, spec=self.spec.to_json(), provenance=_provenance(self.spec))
+
+
+def _nothing(plane: PlaneRecord) -> Any:
+    return np.full(plane.shape, np.nan)
+
+
+def _with_accuracy_of(spec: Spec, other: Spec) -> Spec:
+    """The spec with the accuracy of another one in planes of the same name."""
+    known = other.planes or {}
+    planes = {
+        name: plane.model_copy(update={"accuracy": known[name].accuracy}) if name in known else plane
+        for name, plane in (spec.planes or {}).items()
+    }
+    return spec.model_copy(update={"planes": planes}) if spec.planes is not None else spec
 
 
 def _in_order(found: Mapping[str, T], names: Iterable[str]) -> dict[str, T]:

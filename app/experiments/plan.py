@@ -1,8 +1,8 @@
 """The plan of an experiment, written once: a spec becomes tasks with dependencies, and every runner executes these.
 
 train each minimum | make pruned ones compact | fit each curve | frame each plane | tiles of its surface, coarse first
-profile of each curve and line | sharpness of each minimum | curvature, its flat subspace and the theorem's trial
-verdict
+profile of each curve and line, also aligned | sharpness of each minimum | sets of minima as one
+curvature, its flat subspace and the theorem's trial | verdict
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from enum import StrEnum
 
 from valleyscope.app.experiments.cost import tile_points
 from valleyscope.app.experiments.curvature_spec import curved_minima, measured_epochs, trials
+from valleyscope.app.experiments.estimate_plan import PARTS, ROUNDS, part_index
+from valleyscope.app.experiments.forks import start_of
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.landscape.claim import planes_in_order
 from valleyscope.landscape.geometry.tiles import Tile, tiles
@@ -26,10 +28,14 @@ class Kind(StrEnum):
     FIT = "fit"
     FRAME = "frame"
     SURFACE = "surface"
+    ESTIMATE = "estimate"
+    PICTURE = "picture"
     CURVE = "curve"
     LINE = "line"
+    ALIGN = "align"
     SHARPNESS = "sharpness"
     COMPACT = "compact"
+    ENSEMBLE = "ensemble"
     CURVATURE = "curvature"
     SNAPSHOT_CURVATURE = "snapshot-curvature"
     DIRECTIONS = "directions"
@@ -42,16 +48,23 @@ STAGES = {
     Kind.FIT: "curves",
     Kind.FRAME: "surfaces",
     Kind.SURFACE: "surfaces",
+    Kind.ESTIMATE: "surfaces",
+    Kind.PICTURE: "surfaces",
     Kind.CURVE: "profiles",
     Kind.LINE: "profiles",
+    Kind.ALIGN: "profiles",
     Kind.SHARPNESS: "profiles",
     Kind.COMPACT: "profiles",
+    Kind.ENSEMBLE: "profiles",
     Kind.CURVATURE: "curvature",
     Kind.SNAPSHOT_CURVATURE: "curvature",
     Kind.DIRECTIONS: "curvature",
     Kind.TRIAL: "curvature",
     Kind.VERDICT: "verdict",
 }
+
+
+_NUMBERED = (Kind.SURFACE, Kind.ESTIMATE, Kind.PICTURE, Kind.SNAPSHOT_CURVATURE)
 
 
 @dataclass(frozen=True)
@@ -71,7 +84,7 @@ class Task:
 
     @property
     def id(self) -> str:
-        part = f":{self.index}" if self.kind in (Kind.SURFACE, Kind.SNAPSHOT_CURVATURE) else ""
+        part = f":{self.index}" if self.kind in _NUMBERED else ""
         return f"{self.kind}:{self.subject}{part}"
 
     @property
@@ -135,9 +148,11 @@ def plane_tiles(spec: Spec, plane: str) -> list[Tile]:
 def _tasks(spec: Spec) -> Iterator[Task]:
     curves, planes = spec.all_curves, spec.all_planes
     for minimum in sorted(spec.minima, key=lambda name: len(spec.sources(name))):
-        source = spec.minima[minimum].of
+        own, source = spec.minima[minimum], start_of(spec, minimum)
+        if own.fork is not None and own.fork.epoch == 0:
+            source = None  # the initialisation is known without the trunk
         # A cut of a trained network takes seconds: it does not wait until all others are trained.
-        priority = 10 if spec.minima[minimum].checkpoint is not None or spec.minimum(minimum).total_epochs else 5
+        priority = 10 if own.checkpoint is not None or spec.minimum(minimum).total_epochs else 5
         yield Task(Kind.TRAIN, minimum, needs=() if source is None else (f"train:{source}",), priority=priority)
     for name, curve in curves.items():
         yield Task(Kind.FIT, name, needs=(f"train:{curve.start}", f"train:{curve.end}"), priority=20)
@@ -152,18 +167,27 @@ def _tasks(spec: Spec) -> Iterator[Task]:
         needs = tuple(_maker(point) for point in plane.through or filter(None, (plane.around, plane.trajectory)))
         needs += _direction_needs(spec, name)
         yield Task(Kind.FRAME, name, needs=needs, after=every_point, priority=30)
+        before: tuple[str, ...] = (f"frame:{name}", *frozen)
+        if plane.accuracy is not None:
+            yield from _rounds(name, before)
+            before = (f"picture:{name}:{ROUNDS - 1}",)
         for index, tile in enumerate(plane_tiles(spec, name)):
-            yield Task(Kind.SURFACE, name, index, needs=(f"frame:{name}", *frozen), priority=40 + min(tile.level, 9))
+            yield Task(Kind.SURFACE, name, index, needs=before, priority=40 + min(tile.level, 9))
     profiles = []
     for start, end in spec.lines:
         needs = (f"train:{start}", f"train:{end}", *frozen)
         profiles.append(Task(Kind.LINE, line_name(start, end), needs=needs, priority=50))
+        if spec.align != "none":
+            profiles.append(Task(Kind.ALIGN, line_name(start, end), needs=needs, priority=51))
     profiles += [Task(Kind.CURVE, name, needs=(f"fit:{name}", *frozen), priority=50) for name in curves]
     profiles += [Task(Kind.SHARPNESS, name, needs=(f"train:{name}", *frozen), priority=51) for name in spec.minima]
     yield from profiles
     for name in spec.minima:
         if _may_have_zero_groups(spec, name):
             yield Task(Kind.COMPACT, name, needs=(f"train:{name}",), priority=52)
+    for name, members in (spec.ensembles or {}).items():
+        needs = (*(f"train:{member}" for member in members), *frozen)
+        yield Task(Kind.ENSEMBLE, name, needs=needs, priority=52)
     yield from _curvature_tasks(spec, frozen)
     if spec.between is not None:
         pair = next(pair for pair in spec.lines if set(pair) == set(spec.between))
@@ -192,6 +216,18 @@ def _direction_needs(spec: Spec, plane: str) -> tuple[str, ...]:
     judged = tuple(f"train:{name}" for name in spec.between or () if name != found.around)
     subspace = (f"directions:{found.around}",) if "flattest" in found.directions else ()
     return (f"curvature:{found.around}", *subspace, *judged)
+
+
+def _rounds(plane: str, before: tuple[str, ...]) -> Iterator[Task]:
+    """The rounds of an estimated plane: parts, and a picture of them all."""
+    for number in range(ROUNDS):
+        parts = [
+            Task(Kind.ESTIMATE, plane, part_index(number, part), needs=before, priority=40 + min(number, 9))
+            for part in range(PARTS)
+        ]
+        yield from parts
+        yield Task(Kind.PICTURE, plane, number, needs=tuple(part.id for part in parts), priority=40 + min(number, 9))
+        before = (f"picture:{plane}:{number}",)
 
 
 def _may_have_zero_groups(spec: Spec, minimum: str) -> bool:

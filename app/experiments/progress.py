@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Set
 
 from valleyscope.app.experiments.cost import CORE, estimate
+from valleyscope.app.experiments.estimate_plan import PARTS
 from valleyscope.app.experiments.plan import Kind, Task, plane_tiles
 from valleyscope.app.experiments.spec import Spec
 
@@ -55,18 +56,22 @@ def _weights(spec: Spec, tasks: tuple[Task, ...]) -> dict[str, float]:
         match task.kind:
             case Kind.TRAIN:
                 minimum = spec.minimum(task.subject)
-                parts[task.id] = 0.1 if minimum.checkpoint is not None else float(minimum.epochs)
+                parts[task.id] = 0.1 if minimum.checkpoint is not None else float(max(1, minimum.own_epochs))
             case Kind.FIT:
                 parts[task.id] = float(spec.all_curves[task.subject].epochs)
             case Kind.SURFACE:
-                parts[task.id] = float(len(tiles[task.subject][task.index]))
+                estimated = spec.all_planes[task.subject].accuracy is not None
+                parts[task.id] = 0.0 if estimated else float(len(tiles[task.subject][task.index]))
             case Kind.CURVATURE | Kind.DIRECTIONS:
                 parts[task.id] = 5.0
             case Kind.SNAPSHOT_CURVATURE:
                 parts[task.id] = 1.0
-            case Kind.CURVE | Kind.LINE | Kind.SHARPNESS | Kind.COMPACT:
+            case Kind.ESTIMATE:
+                # The first rounds do most of the work; later ones are rarely needed.
+                parts[task.id] = 0.5 ** (task.index // PARTS)
+            case Kind.CURVE | Kind.LINE | Kind.ALIGN | Kind.SHARPNESS | Kind.COMPACT | Kind.ENSEMBLE:
                 parts[task.id] = 1.0
-            case Kind.FRAME | Kind.VERDICT | Kind.TRIAL:
+            case Kind.FRAME | Kind.PICTURE | Kind.VERDICT | Kind.TRIAL:
                 parts[task.id] = 0.0
     sums: dict[str, float] = {}
     for task in tasks:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from valleyscope.landscape.storage.curvature_record import CurvatureRecord, DirectionsRecord, TrialRecord
-from valleyscope.landscape.storage.records import Floats, MinimumRecord, PathRecord, PlaneRecord
+from valleyscope.landscape.storage.ensemble_record import EnsembleRecord
+from valleyscope.landscape.storage.records import Floats, Grid, MinimumRecord, PathRecord, PlaneRecord
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,29 @@ class SurfaceTile:
 
 
 @dataclass(frozen=True)
+class EstimatedPart:
+    pairs: int  # of a sample and a point that were computed
+
+
+@dataclass(frozen=True)
+class EstimatedPlane:
+    """The grids of an estimated plane after a round, by split, NaN where nothing is known; none if nothing changed."""
+
+    grids: dict[str, Grid]
+    about: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class MeasuredPath:
     record: PathRecord
+
+
+@dataclass(frozen=True)
+class AlignedPath:
+    """A line to an aligned minimum; without a record the network could not be aligned, and the note says why."""
+
+    record: PathRecord | None
+    note: str
 
 
 @dataclass(frozen=True)
@@ -46,6 +68,11 @@ class MeasuredSharpness:
 @dataclass(frozen=True)
 class CompactedMinimum:
     report: dict[str, Any]  # `smaller`, and if so sizes and latencies, or why the network was refused
+
+
+@dataclass(frozen=True)
+class MeasuredEnsemble:
+    record: EnsembleRecord
 
 
 @dataclass(frozen=True)
@@ -79,9 +106,13 @@ Result = (
     | FittedCurve
     | FramedPlane
     | SurfaceTile
+    | EstimatedPart
+    | EstimatedPlane
     | MeasuredPath
+    | AlignedPath
     | MeasuredSharpness
     | CompactedMinimum
+    | MeasuredEnsemble
     | MeasuredCurvature
     | MeasuredSnapshot
     | MeasuredDirections

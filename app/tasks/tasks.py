@@ -7,15 +7,19 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from safetensors.torch import save
 from torch import Generator, Tensor
 
+from valleyscope.app.experiments.experiment_writer import ALIGNED
+from valleyscope.app.experiments.forks import kept_epochs
 from valleyscope.app.experiments.plan import Kind, Task, plane_tiles
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.experiments.task_results import (
+    AlignedPath,
     FittedCurve,
     FramedPlane,
     Judged,
@@ -25,13 +29,17 @@ from valleyscope.app.experiments.task_results import (
     SurfaceTile,
     TrainedMinimum,
 )
+from valleyscope.app.tasks.align_task import aligned_line
 from valleyscope.app.tasks.compact_task import make_compact
 from valleyscope.app.tasks.context import TaskContext
-from valleyscope.app.tasks.curvature_tasks import measure_curvature
+from valleyscope.app.tasks.curvature_tasks import measure_curvature, training_factors
+from valleyscope.app.tasks.ensemble_task import measure_ensemble
+from valleyscope.app.tasks.estimate_tasks import compute_part, exact_splits, make_picture
 from valleyscope.app.tasks.fit_watch import FitWatch, read_fit
 from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.tasks.torch_device import MemoryFull, device_name, is_memory_full, set_precision, torch_device
 from valleyscope.landscape import along, fit_curve, verdict
+from valleyscope.landscape.aligned_lines import with_aligned_estimates
 from valleyscope.landscape.analysis.path_estimates import with_path_estimates
 from valleyscope.landscape.analysis.profiles import Profile, line
 from valleyscope.landscape.analysis.sharpness import sharpness
@@ -47,6 +55,7 @@ from valleyscope.training.checkpoints import Checkpoint, check_state, load_check
 from valleyscope.training.epochs import Epoch, measure
 from valleyscope.training.loop import Progress
 from valleyscope.training.parameter_groups import partition
+from valleyscope.training.settings import fork_file
 
 Report = Callable[[float, dict[str, Any]], None]
 CancelCheck = Callable[[], bool]
@@ -92,6 +101,10 @@ def _run(context: TaskContext, task: Task, report: Report, cancelled: CancelChec
             return _frame(context, task.subject)
         case Kind.SURFACE:
             return _surface(context, task.subject, task.index, report, cancelled)
+        case Kind.ESTIMATE:
+            return compute_part(context, task.subject, task.index, cancelled)
+        case Kind.PICTURE:
+            return make_picture(context, task.subject, task.index)
         case Kind.CURVE:
             spec = context.spec.all_curves[task.subject]
             path = context.curve(task.subject)
@@ -101,10 +114,14 @@ def _run(context: TaskContext, task: Task, report: Report, cancelled: CancelChec
             start, end = next(pair for pair in context.spec.lines if line_name(*pair) == task.subject)
             path = line(context.minimum(start), context.minimum(end))
             return _path(context, task.subject, "line", start, end, path, cancelled)
+        case Kind.ALIGN:
+            return _aligned(context, task.subject, cancelled)
         case Kind.SHARPNESS:
             return _sharpness(context, task.subject, cancelled)
         case Kind.COMPACT:
             return make_compact(context, task.subject)
+        case Kind.ENSEMBLE:
+            return measure_ensemble(context, task.subject, cancelled)
         case Kind.CURVATURE | Kind.SNAPSHOT_CURVATURE | Kind.DIRECTIONS | Kind.TRIAL:
             return measure_curvature(context, task, report, cancelled)
         case Kind.VERDICT:
@@ -114,15 +131,16 @@ def _run(context: TaskContext, task: Task, report: Report, cancelled: CancelChec
 def _train(context: TaskContext, name: str, report: Report, cancelled: CancelCheck) -> TrainedMinimum:
     settings = context.spec.minimum(name)
     path = context.minimum_file(name)
+    kept = [context.work / name / fork_file(epoch) for epoch in kept_epochs(context.spec, name)]
     described = {
         "name": name,
         "dataset": context.spec.dataset,
         "fingerprint": context.data.fingerprint,
         "model": context.spec.model.model_dump(),
-        "training": settings.model_dump(mode="json", exclude={"checkpoint"}),
+        "training": settings.model_dump(mode="json", by_alias=True, exclude={"checkpoint"}),
         "device": device_name(),
     }
-    if not path.is_file():
+    if not path.is_file() or not all(file.is_file() for file in kept):
         if settings.checkpoint is not None:
             _adopt(context, name, described)
         else:
@@ -140,7 +158,15 @@ def _train(context: TaskContext, name: str, report: Report, cancelled: CancelChe
                 report(progress.share, details)
 
             trained = train(
-                model, context.data, settings, directory=context.work / name, progress=watch, cancelled=cancelled
+                model,
+                context.data,
+                settings,
+                directory=context.work / name,
+                progress=watch,
+                cancelled=cancelled,
+                keep=kept_epochs(context.spec, name),
+                trunk=None if settings.fork is None else context.work / settings.fork.start,
+                direction_factors=partial(training_factors, context, name, report, cancelled),
             )
             metrics: dict[str, Any] = {"epochs": [epoch.to_json() for epoch in trained.epochs]}
             if trained.pruning:
@@ -232,17 +258,19 @@ def _augmentation(context: TaskContext) -> Callable[[Tensor, Generator], Tensor]
 def _frame(context: TaskContext, name: str) -> FramedPlane:
     """Where everything with a name lies on a plane, and the grid that frames it."""
     spec = context.spec.all_planes[name]
+    trajectories, offsets = context.trajectories(name)
     record = plane_record(
         name,
         context.plane(name),
-        context.points(),
+        context.points_on(name),
         {key: context.curve(key) for key in context.spec.curves_on(name) if context.curve_file(key).is_file()},
         splits=context.spec.splits,
         resolution=spec.resolution,
         margin=spec.margin,
         defining=spec.through or tuple(filter(None, (spec.around, spec.trajectory))),
         path_points=context.spec.points,
-        trajectories=context.trajectories(name),
+        trajectories=trajectories,
+        offsets=offsets,
         axes=context.axes.get(name, ()),
     )
     record.loss_unit = context.spec.loss_unit
@@ -254,7 +282,12 @@ def _surface(context: TaskContext, name: str, index: int, report: Report, cancel
     plane = context.plane(name)
     x, y = plane.axes(spec.resolution, margin=spec.margin)
     tile = plane_tiles(context.spec, name)[index]
-    values = context.evaluate(lambda evaluator: evaluate_tile(evaluator, plane.basis, x, y, tile, cancelled=cancelled))
+    splits = list(context.spec.splits) if spec.accuracy is None else exact_splits(context, name)
+    if not splits:
+        return SurfaceTile(loss={}, error={})
+    values = context.evaluate(
+        lambda evaluator: evaluate_tile(evaluator, plane.basis, x, y, tile, splits=splits, cancelled=cancelled)
+    )
     report(1.0, {})
     return SurfaceTile(
         loss={split: value.loss for split, value in values.items()},
@@ -281,6 +314,25 @@ def _path(
     values = {split: PathValues(found.loss, found.error) for split, found in profile.splits.items()}
     unit = context.spec.loss_unit
     return MeasuredPath(PathRecord(name, kind, start, end, profile.t, profile.arc, values, loss_unit=unit))
+
+
+def _aligned(context: TaskContext, name: str, cancelled: CancelCheck) -> AlignedPath:
+    """The line with its end aligned to its start; its measurement is a path like others, under a name of its own."""
+    start, end = next(pair for pair in context.spec.lines if line_name(*pair) == name)
+    measured, known = context.path_file(f"{ALIGNED}{name}"), context.alignment_file(name)
+    if not (known.is_file() and (measured.is_file() or not json.loads(known.read_text(encoding="utf-8"))["aligned"])):
+        path, note = aligned_line(context, name, start, end)
+        if path is None:
+            return AlignedPath(None, note)
+        _path(context, f"{ALIGNED}{name}", "line", start, end, path, cancelled)
+    report = json.loads(known.read_text(encoding="utf-8"))
+    if not report["aligned"]:
+        return AlignedPath(None, report["note"])
+    profile = _profile(context, f"{ALIGNED}{name}")
+    values = {split: PathValues(found.loss, found.error) for split, found in profile.splits.items()}
+    return AlignedPath(
+        PathRecord(name, "line", start, end, profile.t, profile.arc, values, report["note"]), report["note"]
+    )
 
 
 def _arrays(profile: Profile) -> dict[str, Any]:
@@ -330,6 +382,10 @@ def _judge(context: TaskContext) -> Judged:
     control = spec.control
     if control is not None and not context.path_file(_line_name(spec, start, control)).is_file():
         control = None
+    pair = _line_name(spec, start, end)
+    aligned = context.path_file(f"{ALIGNED}{pair}")
+    known = context.alignment_file(pair)
+    note = json.loads(known.read_text(encoding="utf-8"))["note"] if known.is_file() else ""
     measured = [name for name in spec.minima if context.sharpness_file(name).is_file()]
     judged = verdict(
         _line(context, start, end),
@@ -344,11 +400,18 @@ def _judge(context: TaskContext) -> Judged:
         level=spec.verdict.level,
         resamples=spec.verdict.resamples,
         seed=spec.seed,
+        aligned=_profile(context, f"{ALIGNED}{pair}") if aligned.is_file() else None,
+        alignment=spec.align,
+        alignment_note=note,
         sharpness={name: json.loads(context.sharpness_file(name).read_text(encoding="utf-8")) for name in measured},
     )
     paths = [*spec.all_curves, *(line_name(*pair) for pair in spec.lines)]
     present = [name for name in paths if context.path_file(name).is_file()]
-    return Judged(with_path_estimates(judged.to_json(), present, lambda name: _profile(context, name), seed=spec.seed))
+    content = with_path_estimates(judged.to_json(), present, lambda name: _profile(context, name), seed=spec.seed)
+    lines = [name for name in present if context.path_file(f"{ALIGNED}{name}").is_file()]
+    return Judged(
+        with_aligned_estimates(content, lines, lambda name: _profile(context, ALIGNED + name), seed=spec.seed)
+    )
 
 
 def _line(context: TaskContext, a: str, b: str) -> Profile:

@@ -6,9 +6,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from valleyscope.app.experiments.plan import Kind, Task, plane_tiles
 from valleyscope.app.experiments.spec import Spec
-from valleyscope.app.experiments.task_results import Judged, Result, SurfaceTile
+from valleyscope.app.experiments.task_results import EstimatedPlane, Judged, Result, SurfaceTile
 from valleyscope.app.worker.child_process import Advance
 
 _SAVE_SECONDS = 0.5
@@ -88,8 +90,22 @@ def outcome_events(spec: Spec, task: Task, result: Result, seconds: float) -> Ev
         values = {split: {"loss": result.loss[split], "error": result.error[split]} for split in result.loss}
         about = {"plane": task.subject, "index": task.index, "level": tile.level}
         return [("tile", ended | about | {"rows": tile.rows, "columns": tile.columns, "values": values})]
+    if isinstance(result, EstimatedPlane) and result.grids:
+        return [("tile", ended | _picture(task, result))]
     if task.kind is Kind.FIT:
         return [("curve", {"curve": task.subject, "share": 1.0}), ("progress", ended)]
     if isinstance(result, Judged):
         return [("progress", ended | {"verdict": result.verdict["kind"]})]
     return [("progress", ended)]
+
+
+def _picture(task: Task, result: EstimatedPlane) -> dict[str, Any]:
+    """The values of an estimated plane that are known, as those of a tile."""
+    rows, columns = np.nonzero(~np.isnan(next(iter(result.grids.values())).loss))
+    names = ("loss", "error", "loss_error", "error_error")
+    values = {
+        split: {name: grid[name][rows, columns] for name in names if not np.isnan(grid[name]).all()}
+        for split, grid in result.grids.items()
+    }
+    about = {"plane": task.subject, "index": task.index, "level": task.index, "estimate": result.about}
+    return about | {"rows": rows, "columns": columns, "values": values}

@@ -158,7 +158,8 @@ class TaskExecutor:
     def _compute(self, attempt: _Attempt, buffer: ProgressBuffer) -> Result:
         task = attempt.task
         files = TaskFileSync(self._store, attempt.experiment, attempt.spec, task)
-        place = (attempt.experiment, task.subject)
+        # Exact tiles after an estimate come when its files do not change any more either.
+        place = (attempt.experiment, f"{task.kind}:{task.subject}")
         if task.kind is not Kind.SURFACE or place not in self._downloaded:
             retry_store(files.download, lambda: self._check_wanted(attempt))
             if task.kind is Kind.SURFACE:

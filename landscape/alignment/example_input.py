@@ -16,6 +16,7 @@ from valleyscope.landscape.network.copying import copied
 
 _SIDES = (32, 28, 8, 224, 64, 16, 14, 24, 48, 96, 128, 12, 20, 299, 256, 10, 40, 56, 112, 192, 384)
 _LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Embedding)
+_TRIED = 3
 SAMPLES = 3
 """Samples of an example; few, and no size that layers often have."""
 
@@ -53,21 +54,24 @@ class DataInputs:
 
 def random_inputs(model: nn.Module, samples: int = SAMPLES) -> list[Tensor]:
     """Random inputs of the first shape that the network accepts; a ValueError if none is found."""
-    network = copied(model).eval()
-    first = next((module for module in network.modules() if isinstance(module, _LAYERS)), None)
-    like = next(network.parameters())
+    like = next(model.parameters())
+    first = next((module for module in model.modules() if isinstance(module, _LAYERS)), None)
     generator = torch.Generator().manual_seed(0)
-    for shape in _shapes(first):
-        if isinstance(first, nn.Embedding):
-            x = torch.randint(first.num_embeddings, (samples, *shape), generator=generator).to(like.device)
-        else:
-            x = torch.randn(samples, *shape, generator=generator).to(like)
-        try:
-            with torch.no_grad():
-                network(x)
-        except Exception:  # another shape may fit, and custom code may raise anything
-            continue
-        return [x]
+    integers = isinstance(first, nn.Embedding)
+    # On the device "meta" nothing is computed, so a shape that does not fit costs no memory; some networks need values.
+    for device, shapes in (("meta", list(_shapes(first))), (like.device, list(_shapes(first))[:_TRIED])):
+        network = copied(model).eval().to(device)
+        for shape in shapes:
+            if isinstance(first, nn.Embedding):
+                x = torch.randint(first.num_embeddings, (samples, *shape), generator=generator)
+            else:
+                x = torch.randn(samples, *shape, generator=generator)
+            try:
+                with torch.no_grad():
+                    network(x.to(device, None if integers else like.dtype))
+            except Exception:  # another shape may fit, and custom code may raise anything
+                continue
+            return [x.to(like.device, None if integers else like.dtype)]
     raise ValueError(
         f"{type(model).__name__}: no shape of its inputs is known to fit; give data, or example= with a few inputs"
     )
@@ -75,8 +79,7 @@ def random_inputs(model: nn.Module, samples: int = SAMPLES) -> list[Tensor]:
 
 def _shapes(first: nn.Module | None) -> Iterator[Sequence[int]]:
     if isinstance(first, nn.Linear):
-        yield (first.in_features,)
-        yield from ((8, first.in_features),)
+        yield from ((first.in_features,), (8, first.in_features))
     elif isinstance(first, nn.Embedding):
         yield from ((16,), (8,), (64,), (128,))
     elif isinstance(first, nn.Conv1d | nn.Conv2d | nn.Conv3d):

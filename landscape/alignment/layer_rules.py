@@ -137,7 +137,7 @@ def multi_head_attention(book: Bookkeeping, call: Call) -> Any:
             head, place = divmod(position, size)
             book.units.join((blocks[head][0], (number * size + place,)), axis[first + position])
 
-    if layer.in_proj_weight is not None:
+    if layer._qkv_same_embed_dim:
         rows, columns = book.of_parameter(layer.in_proj_weight)
         for number, value in enumerate((q, k, v)):
             join(rows, number * heads * size, number)

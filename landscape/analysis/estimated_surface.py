@@ -52,7 +52,7 @@ def rounds_of(
     return rounds
 
 
-def why_exact(evaluator: Evaluator, split: str, rounds: SplitRounds) -> str:
+def why_exact(evaluator: Evaluator, split: str) -> str:
     """Why a split is computed exactly."""
     size = len(evaluator.splits[split])
     if evaluator.why_exact is not None:
@@ -124,7 +124,7 @@ def estimate_surface(
                 result.evaluated = _share({**evaluated, split: plan.evaluated}, sizes)
                 on_round(result)
         if plan.exact:
-            result.notes.append(why_exact(evaluator, split, plan))
+            result.notes.append(why_exact(evaluator, split))
             result.grids[split] = _exact(evaluator, basis, x, y, split, meter, cancelled)
             evaluated[split] = 1.0
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -73,15 +73,41 @@ class PairMatrix:
         return MatrixRecord(self.minima, self.split, self.level, arrays)
 
 
-def pair_matrix(landscape: Landscape) -> PairMatrix:
+def pair_matrix(landscape: Landscape, *, aligned: bool = False) -> PairMatrix:
     """Barrier and rise between every two minima of a landscape, from the profiles of its lines.
 
-    Intervals are there where they were computed with the verdict; files of earlier versions have none.
+    Intervals are there where they were computed with the verdict; files of earlier versions have none. With
+    ``aligned``, the hidden units of the later minimum of each pair are in the order of the earlier one.
     """
+    if aligned:
+        landscape = with_aligned_lines(landscape)
     names = tuple(landscape.minima)
     split = judged_split(landscape)
     rows = tuple(tuple(_line(landscape, split, first, second) for second in names) for first in names)
     return PairMatrix(names, split, rows, judging(landscape, "level", 0.95), judging(landscape, "tolerance", 0.05))
+
+
+def with_aligned_lines(landscape: Landscape) -> Landscape:
+    """The landscape with its aligned lines, and what its verdict keeps of them, in place of those as given."""
+    verdict = landscape.verdict
+    if verdict is not None:
+        verdict = {**verdict, "paths": verdict.get("aligned_paths")}
+    return replace(landscape, lines=landscape.aligned, verdict=verdict)
+
+
+def matrix_json(landscape: Landscape) -> dict[str, Any]:
+    """The matrix as JSON values; `aligned` has barrier and rise of the aligned lines, where there are some."""
+    content = pair_matrix(landscape).to_json()
+    if landscape.aligned:
+        other = pair_matrix(landscape, aligned=True).to_json()
+        content["aligned"] = {quantity: other[quantity] for quantity in QUANTITIES}
+    return content
+
+
+def with_matrices(landscape: Landscape) -> None:
+    """Enter the matrices that the file has for other programs."""
+    landscape.matrix = pair_matrix(landscape).to_record()
+    landscape.aligned_matrix = pair_matrix(landscape, aligned=True).to_record() if landscape.aligned else None
 
 
 def judging(landscape: Landscape, name: str, default: float) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from valleyscope.landscape.analysis.barriers import Barrier, Floats, path_losses
-from valleyscope.landscape.analysis.pair_matrix import judged_split, judging, line_estimate
+from valleyscope.landscape.analysis.pair_matrix import judged_split, judging, line_estimate, with_aligned_lines
 from valleyscope.landscape.analysis.verdict import Control, Verdict, verdict
 from valleyscope.landscape.analysis.verdict_kind import kind_of
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -66,6 +66,8 @@ def judge_pair(landscape: Landscape, first: str, second: str) -> Verdict:
     curve = _path(landscape, landscape.curves, split, first, second)
     control, control_line = _control(landscape, split, first, second)
     control_curve = None if control is None else _path(landscape, landscape.curves, split, first, control)
+    other = with_aligned_lines(landscape)
+    aligned = _path(other, other.lines, split, first, second)
     errors = stored.get("test_error_verdict") or {}
     found = verdict(
         line,
@@ -80,9 +82,13 @@ def judge_pair(landscape: Landscape, first: str, second: str) -> Verdict:
         split=split,
         level=judging(landscape, "level", 0.95),
         resamples=stored.get("bootstrap", 1000),
+        aligned=aligned,
+        alignment=(stored.get("alignment") or {}).get("method", "weights"),
+        alignment_note="" if aligned is None else other.lines[aligned.name].note,
         sharpness={name: values for name, values in (stored.get("sharpness") or {}).items() if name in (first, second)},
     )
     paths = {"line": line, "curve": curve, "control": control_line, "control curve": control_curve}
+    paths |= {"aligned": aligned}
     with_interval = {name for name, path in paths.items() if path is not None and path.estimate.low is not None}
     are_minima = math.isfinite(found.trend.start + found.trend.end) and found.guessing_networks.keys().isdisjoint(
         (first, second)
@@ -95,6 +101,7 @@ def judge_pair(landscape: Landscape, first: str, second: str) -> Verdict:
         control=None
         if control_line is None or control is None
         else Control(control, control_line.estimate, control_curve.estimate if control_curve else None),
+        aligned=None if found.aligned is None or aligned is None else replace(found.aligned, line=aligned.estimate),
         kind=kind_of(line.estimate, curve_estimate, found.tolerance) if are_minima else found.kind,
         unit=stored.get("unit", "nats"),
         notes=tuple(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from valleyscope.landscape.analysis.alignment_text import AlignedLine
 from valleyscope.landscape.analysis.barriers import Barrier, Estimate, barrier, bootstrap_barriers, measured_barrier
 from valleyscope.landscape.analysis.path_values import Floats, errors_of, guessing_loss_of, losses_of, means, unit_of
 from valleyscope.landscape.analysis.verdict_kind import VerdictKind, kind_of
@@ -115,6 +116,8 @@ class Verdict:
     notes: tuple[str, ...] = ()
     unit: str = "nats"
     """The unit of losses and tolerance; empty for a loss with a unit of its own."""
+    aligned: AlignedLine | None = None
+    """The line to the second network with its hidden units in the order of the first, where that was measured."""
 
     @property
     def sentence(self) -> str:
@@ -140,6 +143,9 @@ class Verdict:
             "notes": list(self.notes),
             **({} if self.unit == "nats" else {"unit": self.unit}),
         }
+        if self.aligned is not None:
+            line = None if self.aligned.line is None else barrier_json(self.aligned.line)
+            content["alignment"] = self.aligned.to_json(self.tolerance, line)
         return {name: finite_json(value) for name, value in content.items()}
 
 
@@ -159,6 +165,9 @@ def verdict(
     resamples: int = 1000,
     seed: int = 0,
     sharpness: Mapping[str, Any] | None = None,
+    aligned: Any = None,
+    alignment: str = "weights",
+    alignment_note: str = "",
 ) -> Verdict:
     """Judge two minima from the losses along the straight line and, where given, a fitted curve between them.
 
@@ -176,6 +185,11 @@ def verdict(
       guessing (known for profiles). Such an end is not a minimum: barriers are measured from the higher end, so a line
       to it has none.
 
+    ``aligned`` is the line to the second network with its hidden units in the order of the first (see ``align``), found
+    by the method ``alignment``; ``alignment_note`` says what was done or, alone, why it was refused. None of it changes
+    the kind: the sentence has both barriers, and says "one basin up to permutation" where the upper bound of the
+    aligned line's barrier is within the tolerance.
+
     The error on the split ``test`` of profiles is judged in the same way, with ``error_tolerance``, a fraction.
 
     >>> hill, slope = np.outer([0.0, 1.0, 0.0], np.ones(50)), np.outer([0.0, 0.5, 1.0], np.ones(50))
@@ -183,7 +197,7 @@ def verdict(
     ['separate', 'one basin, sloping', 'level valley']
     """
     _check(tolerance, error_tolerance, level, resamples)
-    given = {"line": line, "curve": curve, "control": control, "control curve": control_curve}
+    given = {"line": line, "curve": curve, "control": control, "control curve": control_curve, "aligned": aligned}
     given = {name: path for name, path in given.items() if path is not None}
     losses = {name: losses_of(path, split, name) for name, path in given.items()}
     if control_curve is not None and control is None:
@@ -243,6 +257,9 @@ def verdict(
         },
         notes=tuple(notes),
         unit=unit,
+        aligned=AlignedLine(alignment, barriers.get("aligned"), alignment_note)
+        if "aligned" in barriers or alignment_note
+        else None,
     )
     return replace(found, notes=(*notes, *(guessing_note(found, name) for name in guessing_networks)))
 

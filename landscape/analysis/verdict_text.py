@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from valleyscope.landscape.analysis.alignment_text import alignment_sentence
 from valleyscope.landscape.analysis.barriers import Barrier, Estimate
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ NEGLIGIBLE: Final = 1e-6
 def sentence(verdict: Verdict) -> str:
     """The finding, the test error, the loss along the line, the curve and the control."""
     parts = [finding(verdict), _test_error(verdict), _trend(verdict), _curve(verdict), _control(verdict)]
+    parts.append(_alignment(verdict))
     return " ".join(part for part in parts if part)
 
 
@@ -158,6 +160,18 @@ def _control(verdict: Verdict) -> str:
             "one basin from two, the line does."
         )
     return f"{text} and a fitted curve one of {_numbers(control.curve, verdict)}."
+
+
+def _alignment(verdict: Verdict) -> str:
+    """Whether hidden units were aligned, and both barriers."""
+    return alignment_sentence(
+        verdict.aligned,
+        kind=verdict.kind.value,
+        between=verdict.between,
+        line=verdict.line,
+        tolerance=verdict.tolerance,
+        number=lambda found: _numbers(found, verdict),
+    )
 
 
 def _test_error(verdict: Verdict) -> str:

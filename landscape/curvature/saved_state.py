@@ -19,8 +19,8 @@ class SavedState:
     """The states of the stages of a computation in one file; without a path nothing is saved.
 
     ``identity`` says what is computed: a file with another one is replaced. A state larger than ``most_bytes`` is not
-    saved, and writing takes a twentieth of the time at most, so saving costs little however large the network is
-    (except with ``every=0``: at every chance).
+    saved, and writing takes a twentieth of the time at most, so saving costs little however large the network is. With
+    ``every=0`` it is saved at every chance.
     """
 
     def __init__(

@@ -7,8 +7,8 @@ A chain of predictions leads from what is known of every sample to what is known
     from the finer grid         l2   interpolation between points of level 1: the first n1
     the true losses             l    the first n2
 
-and the mean is estimated by the telescoping sum  mean(l0) + mean(l1 - l0) + mean(l2 - l1) + mean(l - l2), each mean over
-the samples it is known for, weighted by the inverse of the probability with which they were drawn. It is unbiased
+and the mean is estimated by the telescoping sum  mean(l0) + mean(l1 - l0) + mean(l2 - l1) + mean(l - l2), each mean
+over the samples it is known for, weighted by the inverse of the probability with which they were drawn. It is unbiased
 whatever the predictions are; the better they are, the smaller its variance, which the same differences give. In the
 regression each sample is predicted as if it had not taken part. A point of level 0 needs the first two terms only.
 """
@@ -51,7 +51,8 @@ class Estimate:
 
     @classmethod
     def empty(cls, points: int) -> Estimate:
-        return cls(*(np.full(points, np.nan) for _ in range(4)), np.zeros((3, points)))
+        loss, loss_error, error, error_error = (np.full(points, np.nan) for _ in range(4))
+        return cls(loss, loss_error, error, error_error, np.zeros((3, points)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +62,7 @@ class Features:
     all_samples: Tensor
 
     @classmethod
-    def of(cls, known: KnownPairs, link: Link, without: set[int] = frozenset()) -> Features:  # type: ignore[assignment]
+    def of(cls, known: KnownPairs, link: Link, without: set[int]) -> Features:
         points = [point for point in known.coarse if point not in without]
         values = torch.stack([link.forward(torch.from_numpy(known.coarse[point].loss)) for point in points], dim=1)
         deviation, mean = torch.std_mean(values, dim=0)
@@ -113,13 +114,20 @@ class Estimator:
         link, size = self._link, self._known.size
         first, *_ = self._draws
         target, wrong = self._values(points, 0)
-        fitted = self._fit(target, first)
-        losses = link.inverse(target).numpy() - link.inverse(fitted.left_out).numpy()
+        fitted, features = self._fit(target, first)
         base, base_error = self._predict_all(fitted.coefficients)
-        terms = [(losses, None if wrong is None else wrong - _is_wrong(fitted.left_out.numpy()))]
-        for level in range(1, len(self._draws)):
-            terms.append(self._difference(points, level))
+        # A sample that was drawn is predicted as if it had not taken part, here as below.
+        taking_part = features @ fitted.coefficients
+        left_out = link.inverse(fitted.left_out).numpy()
+        base = base + (left_out - link.inverse(taking_part).numpy()).sum(0)
+        wrong_left_out = _is_wrong(fitted.left_out.numpy())
+        base_error = base_error + (wrong_left_out - _is_wrong(taking_part.numpy())).sum(0)
+        losses = link.inverse(target).numpy() - left_out
+        terms = [(losses, None if wrong is None else wrong - wrong_left_out)]
+        terms += [self._difference(points, level) for level in range(1, len(self._draws))]
         total, variance = self._sum(terms, 0)
+        # The coarse points were chosen by the samples drawn, which makes these look better predicted than others.
+        variance[0] *= 1.0 / max(0.5, 1.0 - features.shape[1] / len(features)) if len(first) < size else 1.0
         found.loss[points] = (base + total) / size
         if link.kind == "margin":
             found.loss[points] = np.maximum(found.loss[points], 0.0)
@@ -130,25 +138,27 @@ class Estimator:
             found.error[points] = np.clip((base_error + total) / size, 0.0, 1.0)
             found.error_error[points] = np.sqrt(variance.sum(0)) / size
 
-    def _fit(self, target: Tensor, draw: Draw) -> Fit:
+    def _fit(self, target: Tensor, draw: Draw) -> tuple[Fit, Tensor]:
         features = self._features[torch.from_numpy(draw.samples)].double()
         weights = torch.from_numpy(1.0 / draw.probabilities).unsqueeze(1)
         rough = fit(features, target, weights.expand_as(target))
         slope = self._link.slope(rough.left_out) + _LEAST_SLOPE
-        return rough if self._link.kind == "identity" else fit(features, target, weights * slope**2)
+        if self._link.kind == "identity":
+            return rough, features
+        return fit(features, target, weights * slope**2), features
 
     def _predict_all(self, coefficients: Tensor) -> tuple[Floats, Floats]:
         coefficients = coefficients.float()
         total = torch.zeros(coefficients.shape[1], dtype=torch.float64)
         wrong = torch.zeros_like(total)
-        for part in self._features.split(_SAMPLES_AT_ONCE):
+        for part in torch.split(self._features, _SAMPLES_AT_ONCE):
             values = part @ coefficients
             wrong += (values < 0).sum(0)
             total += self._link.inverse(values).sum(0, dtype=torch.float64)
         return total.numpy(), wrong.numpy()
 
     def _sum(self, terms: list[tuple[Floats, Floats | None]], which: int) -> tuple[Floats, Floats]:
-        """The sum of the terms and the variance of each, with what terms of the same samples have in common."""
+        """The sum of the terms, and the variance of each; terms over nested samples count as uncorrelated."""
         total = np.zeros(terms[0][0].shape[1])
         variances = []
         for level, term in enumerate(terms):

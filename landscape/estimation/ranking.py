@@ -1,8 +1,8 @@
 """Samples drawn with unequal probabilities: Poisson sampling in one order that serves every sample size.
 
-A sample of expected size n has sample i with probability p_i(n) = min(1, c(n) q_i), independently of all others; q_i are
+A draw of expected size n has sample i with probability p_i(n) = min(1, c(n) q_i), independently of all others; q_i are
 shares and c(n) is such that the p_i(n) add up to n. With one random number u_i for each, sample i is drawn as soon as
-c(n) > u_i / q_i. So larger samples contain the smaller ones, and work already done is never lost.
+c(n) > u_i / q_i. So larger draws contain the smaller ones, and work already done is never lost.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +13,7 @@ from valleyscope.landscape.estimation.known_pairs import Column, Request
 from valleyscope.landscape.evaluation.evaluator import Evaluator, Progress
 
 Floats = NDArray[np.float64]
+_FEWEST_TOGETHER = 64
 
 
 def compute(
@@ -39,16 +39,23 @@ def compute(
     return [Column(loss, misses) for loss, misses in zip(found.samples, wrong, strict=True)]
 
 
-def parts_of(request: Request, size: int, most: float) -> list[Request]:
-    """The request in parts of at most about so many pairs, divided by samples: points of a part share their data."""
+def split_request(request: Request, size: int, parts: int) -> list[Request]:
+    """The request in this many parts, some maybe empty: by samples, or by points where there are few samples.
+
+    Points that are computed together share the data and its first layer.
+    """
     samples = np.arange(size) if request.samples is None else request.samples
-    number = min(len(samples), max(1, math.ceil(request.pairs(size) / most)))
-    return [Request(request.points, part, request.kind) for part in np.array_split(samples, number)]
+    if len(samples) >= parts * _FEWEST_TOGETHER:
+        return [Request(request.points, part, request.kind) for part in np.array_split(samples, parts)]
+    return [Request(part, samples, request.kind) for part in np.array_split(request.points, parts)]
 
 
-def joined(parts: Sequence[Sequence[Column]]) -> list[Column]:
-    """The columns of a request from those of its parts, in order."""
-    found = list(parts[0])
-    for part in parts[1:]:
-        found = [column.extended(other) for column, other in zip(found, part, strict=True)]
+def merge_columns(request: Request, parts: Sequence[Request], columns: Sequence[Sequence[Column]]) -> list[Column]:
+    """The columns of a request from those of its parts."""
+    by_samples = all(len(part.points) == len(request.points) for part in parts)
+    if not by_samples:
+        return [column for some in columns for column in some]
+    found = list(columns[0])
+    for some in columns[1:]:
+        found = [column.extended(other) for column, other in zip(found, some, strict=True)]
     return found

@@ -11,7 +11,9 @@ A plan that would compute more than `_WORTH` of all pairs ends in computing all 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,7 +35,7 @@ _PILOT = 512
 _MOST_COARSE = 40
 _FEWEST_COARSE = 6
 _LEVEL_SHARES = (1.0, 0.3, 0.1)
-_LEAST_DRAW = 150
+_LEAST_DRAW = 200
 _WORTH = 0.6
 MOST_ROUNDS = 10
 _FASTEST = 6.0
@@ -42,6 +44,7 @@ _SAFETY = 0.9
 _PROMOTED_SHARES = (0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.0)
 _MOST_COARSE_LATER = 60
 _MOST_STUBBORN = 4
+_SAMPLES_A_COARSE_POINT = 10
 _SELECTION_SAMPLES = 400
 _SELECTION_POINTS = 60
 _LARGEST = 2.0
@@ -79,6 +82,7 @@ class SplitRounds:
         self._pilot_columns: dict[int, Column] = {}
         self._ranking: Ranking | None = None
         self._counts: tuple[int, ...] = ()
+        self._expected = 0.0
         self._last: Estimate | None = None
         self.round = 0
         self.exact = self.size < FEWEST_SAMPLES or self.points <= 2 * len(self._picture)
@@ -110,7 +114,7 @@ class SplitRounds:
         if self.round == 2:
             return self._judged(self._choose_coarse())
         if self.round == 3:
-            self._rank()
+            self._begin_draws()
             return self._judged(self._missing())
         if self.good_enough():
             return []
@@ -118,6 +122,25 @@ class SplitRounds:
             self.exact = True
             return []
         return self._judged(self._refine())
+
+    def state(self) -> dict[str, Any]:
+        """What was decided for the present round, as plain values, for ``resume``."""
+        promoted = np.flatnonzero(self.direct & (self.levels.level > 0))
+        return {
+            "round": self.round,
+            "exact": self.exact,
+            "counts": list(self._counts),
+            "promoted": promoted.tolist(),
+            "expected": self._expected,
+        }
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Continue with a round that was decided elsewhere, or for another accuracy, instead of calling ``next``."""
+        self.round, self.exact = state["round"], state["exact"]
+        self._counts, self._expected = tuple(state["counts"]), state["expected"]
+        self.direct[state["promoted"]] = True
+        if self.round >= 3 and self._ranking is None:
+            self._ranking = self._rank()[0]
 
     def _judged(self, requests: list[Request]) -> list[Request]:
         """The requests, unless computing all would hardly be more work."""
@@ -162,7 +185,8 @@ class SplitRounds:
         floor = _NEGLIGIBLE * float(np.nanmax(loss) - np.nanmin(loss)) if np.isfinite(loss).any() else 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             found = estimate.loss_error / np.maximum(np.nan_to_num(loss, nan=np.inf), floor)
-        return np.nan_to_num(found, nan=0.0, posinf=np.inf)
+        relative: Floats = np.nan_to_num(found, nan=0.0, posinf=np.inf)
+        return relative
 
     def good_enough(self) -> bool:
         found = self.relative(self.estimate())
@@ -198,10 +222,13 @@ class SplitRounds:
 
     # ---- samples
 
-    def _rank(self) -> None:
+    def _rank(self) -> tuple[Ranking, float]:
         """The sizes of the draw: how badly each sample is predicted at a coarse point from the other coarse points."""
         sizes, gain = leave_one_point_out(self.known, self.link)
-        self._ranking = Ranking(sizes, self.seed + 1)
+        return Ranking(sizes, self.seed + 1), gain
+
+    def _begin_draws(self) -> None:
+        self._ranking, gain = self._rank()
         count = min(self.size, max(_LEAST_DRAW, gain * self._expected / self.accuracy**2))
         shares = _LEVEL_SHARES[: self.levels.last + 1]
         self._counts = tuple(int(max(_LEAST_DRAW * (0.5 if share < 1 else 1.0), count * share)) for share in shares)
@@ -253,7 +280,11 @@ class SplitRounds:
         allocation = allocate(variances, levels, np.array(self._counts), self.accuracy)
         most = np.minimum(_FASTEST * np.array(self._counts), self.size)
         self.direct[allocation.promoted] = True
-        self._counts = tuple(int(each) for each in np.minimum(allocation.counts, most))
+        # Coarse points are chosen by the samples drawn, which must be many more than the points.
+        fewest = _SAMPLES_A_COARSE_POINT * (len(self.known.coarse) + len(extra))
+        counts = np.minimum(allocation.counts, most)
+        counts[0] = min(self.size, max(counts[0], fewest))
+        self._counts = tuple(int(each) for each in counts)
         bad = allocation.expected > 0.9 * _LARGEST * self.accuracy
         self.direct |= bad
         # What stays bad with all of the first draw is computed for all samples: it also helps its neighbours.
@@ -329,9 +360,9 @@ class Allocation:
 def allocate(variances: Floats, levels: Indices, counts: Indices, accuracy: float) -> Allocation:
     """The draws with the least work whose mean relative variance is that of the accuracy.
 
-    ``variances`` has the terms of the variance at the points, as they are with ``counts``. Points of level -1 are known.
-    The work of a sum of variances v_j / n_j at w_j points is least where n_j goes with the root of v_j / w_j. Points
-    whose interpolation is worst are promoted, as many as lower the work.
+    ``variances`` has the terms of the variance at the points, as they are with ``counts``; points of level -1 are
+    known. The work of a sum of variances v_j / n_j at w_j points is least where n_j goes with the root of v_j / w_j.
+    Points whose interpolation is worst are promoted, as many as lower the work.
     """
     number = len(counts)
     target = (_SAFETY * accuracy) ** 2

@@ -9,20 +9,25 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.method_table import COLUMNS, method_table
 from valleyscope.landscape.analysis.pair_matrix import QUANTITIES, pair_matrix
 from valleyscope.landscape.analysis.published import published_beside
 from valleyscope.landscape.export.curvature_tables import curvature_rows, factor_rows, theorem_rows
 from valleyscope.landscape.storage.atomic_write import write_atomically
+from valleyscope.landscape.storage.ensemble_record import TOGETHER
+from valleyscope.landscape.storage.fork_record import COLUMNS as COLUMNS_OF_FORKS
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Grid, PathValues
 
 Row = Sequence[Any]
+_ERRORS = ("loss_error", "error_error")
+"""Standard errors of estimated surfaces."""
 CURVATURE_TABLES = {"curvature.csv": curvature_rows, "factors.csv": factor_rows, "theorem.csv": theorem_rows}
 
 
@@ -38,6 +43,8 @@ def write_spreadsheets(landscape: Landscape, directory: Path) -> list[Path]:
         "training.csv": _training(landscape),
         "layers.csv": _layers(landscape),
         "methods.csv": _methods(landscape),
+        "forks.csv": _forks(landscape),
+        "ensembles.csv": _ensembles(landscape),
         "published.csv": _published(landscape),
         **{name: rows(landscape) for name, rows in CURVATURE_TABLES.items()},
     }
@@ -97,6 +104,7 @@ def _tracks(landscape: Landscape) -> Iterator[Row]:
 
 def _paths(landscape: Landscape) -> Iterator[Row]:
     paths = [*landscape.curves.values(), *landscape.lines.values()]
+    paths += [replace(path, name=f"{path.name} aligned") for path in landscape.aligned.values()]
     columns = _columns(path.splits for path in paths)
     yield ["path", "kind", "start", "end", "t", "arc", *columns]
     for path in paths:
@@ -109,8 +117,13 @@ def _matrix(landscape: Landscape) -> Iterator[Row]:
     """Both directions of every pair, so a pivot table of it is the whole square."""
     matrix = pair_matrix(landscape)
     columns = [(quantity, bound) for quantity in QUANTITIES for bound in ("", "low", "high")]
-    yield ["from", "to", "split", *(f"{quantity}_{bound}".rstrip("_") for quantity, bound in columns)]
+    header = ["from", "to", "split", *(f"{quantity}_{bound}".rstrip("_") for quantity, bound in columns)]
     squares = [matrix.bounds(quantity, bound) if bound else matrix.values(quantity) for quantity, bound in columns]
+    if landscape.aligned:
+        other = pair_matrix(landscape, aligned=True)
+        header += [f"aligned_{name}" for name in header[3:]]
+        squares += [other.bounds(quantity, bound) if bound else other.values(quantity) for quantity, bound in columns]
+    yield header
     for row, first in enumerate(matrix.minima):
         for column, second in enumerate(matrix.minima):
             if matrix.lines[row][column] is not None:
@@ -155,6 +168,27 @@ def _methods(landscape: Landscape) -> Iterator[Row]:
         yield [row.name, row.method, row.wish, row.collapsed, *cells]
 
 
+def _forks(landscape: Landscape) -> Iterator[Row]:
+    yield ["name", "trunk", "kind", "split", *COLUMNS_OF_FORKS]
+    found = fork_curves(landscape)
+    record = None if found is None else found.to_record()
+    for index, name in enumerate([] if record is None else record.texts["name"]):
+        assert record is not None
+        about = [name, record.texts["trunk"][index], record.texts["kind"][index], record.split]
+        yield [*about, *(float(record.columns[column][index]) for column in COLUMNS_OF_FORKS)]
+
+
+def _ensembles(landscape: Landscape) -> Iterator[Row]:
+    """The members of each set, then the network of their mean weights and their mean prediction."""
+    columns = _columns(record.splits for record in landscape.ensembles.values())
+    yield ["set", "network", *columns]
+    for record in landscape.ensembles.values():
+        rows = [*record.members, *TOGETHER]
+        series = _series(record.splits, columns, len(rows))
+        for index, name in enumerate(rows):
+            yield [record.name, name, *(cells[index] for cells in series)]
+
+
 def _published(landscape: Landscape) -> Iterator[Row]:
     columns = ("method", "baseline_accuracy", "pruned_accuracy", "macs", "source")
     yield columns
@@ -163,17 +197,25 @@ def _published(landscape: Landscape) -> Iterator[Row]:
 
 
 def _columns(records: Iterable[Mapping[str, Grid] | Mapping[str, PathValues]]) -> list[str]:
+    records = list(records)
     splits = dict.fromkeys(split for record in records for split in record)
-    return [f"{split}_{quantity}" for split in splits for quantity in ("loss", "error")]
+    estimated = any(getattr(values, "is_estimated", False) for record in records for values in record.values())
+    quantities = ("loss", "error", *(_ERRORS if estimated else ()))
+    return [f"{split}_{quantity}" for split in splits for quantity in quantities]
 
 
 def _series(
     splits: Mapping[str, Grid] | Mapping[str, PathValues], columns: Iterable[str], length: int
 ) -> list[Sequence[float | None]]:
     """The values of each column in order; a split that was not evaluated is empty."""
-    pairs = [column.rpartition("_") for column in columns]
+    pairs = [_split_and_quantity(column) for column in columns]
     empty = [None] * length
-    return [splits[split][value].ravel().tolist() if split in splits else empty for split, _, value in pairs]
+    return [splits[split][value].ravel().tolist() if split in splits else empty for split, value in pairs]
+
+
+def _split_and_quantity(column: str) -> tuple[str, str]:
+    quantity = next(each for each in (*_ERRORS, "loss", "error") if column.endswith(f"_{each}"))
+    return column.removesuffix(f"_{quantity}"), quantity
 
 
 def _encoded(rows: Iterable[Row]) -> bytes:

@@ -14,6 +14,7 @@ from valleyscope.landscape.claim import Claim, Level
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.figures.axes import axis_titles, note_annotations, notes_of, room_of, stretch_of
 from valleyscope.landscape.figures.colour_bar_marks import bar_marks
+from valleyscope.landscape.figures.estimates import doubtful_trace
 from valleyscope.landscape.figures.labels import labels_of, shown_points
 from valleyscope.landscape.figures.sampling import Indices, coarse_lattice, is_bend, sample, straight_lines
 from valleyscope.landscape.figures.scale import Quantity, Scale, scale_for, significant
@@ -30,6 +31,7 @@ from valleyscope.landscape.storage.records import TRAJECTORY, Floats, PlaneRecor
 
 _LOOK: Final = STYLE["contour"]
 _PLACE: Final = STYLE["hover"]["place"]
+_OFF: Final = "<br>%{customdata:.3g} off this plane"
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ def contour_parts(plane: PlaneRecord, view: View, suffix: str = "", bar: Mapping
     floor = [] if level is None else floor_lines(plane, values, level)
     traces = [
         *_surface(plane, values, scale, bar),
+        *doubtful_trace(plane, view.split, view.value),
         *_tolerance(lines, "tolerance"),
         *_tolerance(floor, "floor"),
         *_paths(plane, colours),
@@ -169,6 +172,10 @@ def hover_values(plane: PlaneRecord, rows: Indices, columns: Indices) -> Parts:
         f"{split} {value} %{{customdata[{index}]{STYLE['hover'][value]}}}" for index, (split, value) in enumerate(shown)
     ]
     stack = [plane.splits[split][value][np.ix_(rows, columns)] for split, value in shown]
+    for index, (split, value) in enumerate(shown):
+        if plane.splits[split].is_estimated:
+            lines[index] += f" ± %{{customdata[{len(stack)}]{STYLE['hover'][value]}}}"
+            stack.append(plane.splits[split][f"{value}_error"][np.ix_(rows, columns)])
     return {
         "customdata": np.stack(stack, axis=-1).astype(np.float32) if stack else None,
         "hovertemplate": "<br>".join([_PLACE, *lines]) + "<extra></extra>",
@@ -225,13 +232,16 @@ def _paths(plane: PlaneRecord, colours: Mapping[str, str]) -> list[Parts]:
         if not name.startswith(TRAJECTORY):
             traces += _outlined(places, f"curve {name}", _LOOK["curve"])
             continue
-        minimum = name.removeprefix(TRAJECTORY)
-        trace = {
+        minimum, offsets = name.removeprefix(TRAJECTORY), plane.offsets.get(name)
+        far = "" if offsets is None else _OFF
+        trace: Parts = {
             "mode": "lines+markers",
             "line": _LOOK["trajectory"],
             "marker": {**_LOOK["snapshot"], "color": colours.get(minimum, STYLE["white"])},
-            "hovertemplate": f"training of {minimum}, snapshot %{{pointNumber}}<br>{_PLACE}<extra></extra>",
+            "hovertemplate": f"training of {minimum}, snapshot %{{pointNumber}}<br>{_PLACE}{far}<extra></extra>",
         }
+        if offsets is not None:
+            trace["customdata"] = offsets
         traces.append({"type": "scatter", "x": places[:, 0], "y": places[:, 1], "name": name, **trace})
     return traces
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from valleyscope.landscape.analysis.curvature_summary import curvature_summaries
+from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.method_table import method_table
 from valleyscope.landscape.figures import profile_paths
 from valleyscope.landscape.figures.contour import quantities_of
@@ -57,7 +58,11 @@ def figure_data(landscape: Landscape, colours: Mapping[str, str]) -> str:
     """The records of a landscape as JSON that can stand in a script element."""
     paths = profile_paths(landscape)
     content = {
-        "planes": {name: plane_data(_thinned(plane)) for name, plane in landscape.planes.items() if plane.done.any()},
+        "planes": {
+            name: plane_data(_thinned(plane))
+            for name, plane in landscape.planes.items()
+            if plane.done.any() or plane.offsets
+        },
         "paths": [path_json(path) for path in paths],
         "minima": [minimum_json(minimum) for minimum in landscape.minima.values()],
         "colours": colours,
@@ -65,6 +70,7 @@ def figure_data(landscape: Landscape, colours: Mapping[str, str]) -> str:
         "verdict": to_json(landscape.verdict),
         "curvature": to_json(curvature_summaries(landscape)),
         "methods": [row.to_json() for row in method_table(landscape)],
+        "forks": None if (forks := fork_curves(landscape)) is None else to_json(forks.to_json()),
     }
     # A less-than sign inside JSON could end the script element that holds it.
     return encoded(content).decode().replace("<", "\\u003c")
@@ -72,6 +78,9 @@ def figure_data(landscape: Landscape, colours: Mapping[str, str]) -> str:
 
 def plane_data(plane: PlaneRecord) -> dict[str, Any]:
     grids = {f"{split} {value}": typed_array(plane.splits[split][value]) for split, value in quantities_of(plane)}
+    for split, value in quantities_of(plane):
+        if plane.splits[split].is_estimated:
+            grids[f"{split} {value}_error"] = typed_array(plane.splits[split][f"{value}_error"])
     return {**plane_json(plane), "grids": grids}
 
 
@@ -79,6 +88,11 @@ def _thinned(plane: PlaneRecord) -> PlaneRecord:
     """The plane with about 201 points a side at most: as many as a page can show."""
     rows, columns = spread(len(plane.y), _FINEST), spread(len(plane.x), _FINEST)
     cells = np.ix_(rows, columns)
-    grids = {split: Grid(grid.loss[cells], grid.error[cells]) for split, grid in plane.splits.items()}
+    grids = {split: _part_of(grid, cells) for split, grid in plane.splits.items()}
     rest = {"x": plane.x[columns], "y": plane.y[rows], "done": plane.done[cells], "splits": grids}
     return PlaneRecord(**{**vars(plane), **rest})
+
+
+def _part_of(grid: Grid, cells: Any) -> Grid:
+    errors = (grid["loss_error"][cells], grid["error_error"][cells]) if grid.is_estimated else ()
+    return Grid(grid.loss[cells], grid.error[cells], *errors)

@@ -16,6 +16,8 @@ _MARKS = {"within": " \N{CHECK MARK}", "near": " ?", "above": ""}
 
 def matrix_section(landscape: Landscape, colours: Mapping[str, str]) -> str:
     """Both squares; empty with fewer than three minima, whose lines the table of paths has."""
+    if landscape.spec.get("forks"):  # lines from the trunks only, in the section of the forks
+        return ""
     matrix = pair_matrix(landscape)
     if len(matrix.minima) < _FEWEST or not any(line for *_, line in matrix):
         return ""
@@ -25,6 +27,12 @@ def matrix_section(landscape: Landscape, colours: Mapping[str, str]) -> str:
         f"{matrix.tolerance:g}; ?: its interval contains the tolerance."
     )
     squares = "".join(f"<h3>{name.capitalize()}</h3>{_square(matrix, name, colours)}" for name in QUANTITIES)
+    if landscape.aligned:
+        other = pair_matrix(landscape, aligned=True)
+        squares += "".join(
+            f"<h3>{name.capitalize()}, aligned</h3>{_square(other, name, colours)}" for name in QUANTITIES
+        )
+        caption += " Aligned: the hidden units of the later of two minima are in the order of the earlier one."
     return f"<section><h2>Between every two minima</h2>{squares}<p>{text(caption)}</p></section>\n"
 
 

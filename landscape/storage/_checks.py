@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from valleyscope.landscape.storage.curvature_record import check_curvature
+from valleyscope.landscape.storage.ensemble_record import check_ensembles
+from valleyscope.landscape.storage.fork_record import check_forks
 from valleyscope.landscape.storage.matrix_record import check_matrix
 from valleyscope.landscape.storage.records import (
     PATH_KINDS,
@@ -48,11 +50,15 @@ def check_landscape(landscape: Landscape) -> None:
         _check_minimum(f"minima/{key}", minimum)
     for key, plane in _named("planes", landscape.planes):
         _check_plane(f"planes/{key}", plane)
-    for group, paths in (("curves", landscape.curves), ("lines", landscape.lines)):
+    kinds = (("curves", landscape.curves), ("lines", landscape.lines), ("aligned", landscape.aligned))
+    for group, paths in kinds:
         for key, path in _named(group, paths):
             _check_path(f"{group}/{key}", path)
     if landscape.matrix is not None:
         check_matrix(landscape.matrix)
+    check_ensembles(landscape.ensembles)
+    if landscape.forks is not None:
+        check_forks(landscape.forks)
     check_curvature(landscape.curvature)
 
 
@@ -116,6 +122,15 @@ def _check_plane(member: str, plane: PlaneRecord) -> None:
         if _floats(f"{member}/paths/{path}", places, 2).shape[1] != 2:
             raise ValueError(f"{member}/paths/{path}: has shape {places.shape}, not (points, 2)")
         _finite(f"{member}/paths/{path}", places)
+    for path, distances in plane.offsets.items():
+        if path not in plane.paths or _floats(f"{member}/offsets/{path}", distances, 1).shape != (
+            len(plane.paths[path]),
+        ):
+            raise ValueError(f"{member}/offsets/{path}: has no value for each point of a path of this name")
+        if not (_finite(f"{member}/offsets/{path}", distances) >= 0).all():
+            raise ValueError(f"{member}/offsets/{path}: has a distance below 0")
+    if plane.explained is not None and not all(0 <= share <= 1 for share in plane.explained):
+        raise ValueError(f"{member}: explained is {plane.explained}; shares lie in [0, 1]")
     for name in (*plane.defining, *plane.distances):
         if name not in plane.points:
             raise ValueError(f"{member}/points: {name} defines the plane or has a distance, but no coordinates")
@@ -136,11 +151,18 @@ def _check_grid(member: str, plane: PlaneRecord, grid: Grid) -> None:
     for quantity in ("loss", "error"):
         values = _floats(f"{member}/{quantity}", grid[quantity], 2, plane.shape)
         missing = np.isnan(values)
-        if recorded(values) and (missing == plane.done).any():
-            row, column = np.argwhere(missing == plane.done)[0]
+        # Of an estimated plane one split may have values before the other.
+        wrong = ~missing & ~plane.done if plane.estimate else missing == plane.done
+        if recorded(values) and wrong.any():
+            row, column = np.argwhere(wrong)[0]
             state = "is NaN and marked as done" if missing[row, column] else "has a value and is not marked as done"
             raise ValueError(f"{member}/{quantity}: the point in row {row}, column {column} {state}")
         _check_range(f"{member}/{quantity}", values, quantity, plane.loss_unit)
+    if grid.is_estimated:
+        for quantity in ("loss_error", "error_error"):
+            errors = _floats(f"{member}/{quantity}", grid[quantity], 2, plane.shape)
+            if (errors[~np.isnan(errors)] < 0).any():
+                raise ValueError(f"{member}/{quantity}: has a negative value; a standard error is zero or more")
     if plane.done.any() and not (recorded(grid.loss) or recorded(grid.error)):
         raise ValueError(f"{member}: is NaN everywhere, but points are marked as done")
 

@@ -14,6 +14,8 @@ import numpy as np
 from valleyscope.landscape.storage import _hdf5
 from valleyscope.landscape.storage.records import (
     DISTANCE,
+    Coordinates,
+    Floats,
     Grid,
     LayerRecord,
     MinimumRecord,
@@ -23,6 +25,8 @@ from valleyscope.landscape.storage.records import (
 )
 
 _QUANTITIES = ("loss", "error")
+_STANDARD_ERRORS = ("loss_error", "error_error")
+"""Of estimated surfaces."""
 _NATS = "nats"
 _LARGEST_ATTRIBUTE = 60_000
 """HDF5 keeps attributes of up to 64 KiB; the verdict on 20 minima has more."""
@@ -59,6 +63,9 @@ def write_plane(parent: h5py.Group, plane: PlaneRecord) -> None:
     group = parent.create_group(plane.name)
     group.attrs.update({"kind": plane.kind, "note": plane.note, "unit": plane.unit})
     _write_loss_unit(group, plane)
+    if plane.estimate:
+        write_json(group, "estimate", plane.estimate)
+        group.attrs["evaluated"] = plane.evaluated
     if plane.axes:
         group.attrs.create("axes", list(plane.axes), shape=(len(plane.axes),), dtype=h5py.string_dtype())
     group.attrs.create("defining", list(plane.defining), shape=(len(plane.defining),), dtype=h5py.string_dtype())
@@ -74,6 +81,12 @@ def write_plane(parent: h5py.Group, plane: PlaneRecord) -> None:
     paths = group.create_group("paths", track_order=True)
     for name, places in plane.paths.items():
         paths[name] = places
+    if plane.explained is not None:
+        group.attrs["explained"] = np.array(plane.explained, dtype=np.float64)
+    if plane.offsets:
+        offsets = group.create_group("offsets", track_order=True)
+        for name, distances in plane.offsets.items():
+            offsets[name] = distances
 
 
 def read_plane(parent: h5py.Group, name: str) -> PlaneRecord:
@@ -93,7 +106,7 @@ def read_plane(parent: h5py.Group, name: str) -> PlaneRecord:
         x=_hdf5.floats(group, "x"),
         y=_hdf5.floats(group, "y"),
         done=done.astype(bool),
-        splits={split: Grid(*_read_values(group, split)) for split in _hdf5.texts_attribute(group, "splits")},
+        splits={split: _read_grid(group, split) for split in _hdf5.texts_attribute(group, "splits")},
         points={point: (float(place[0]), float(place[1])) for point, place in places.items()},
         paths={path: _hdf5.floats(paths, path) for path in _hdf5.names(paths)},
         defining=tuple(_hdf5.texts_attribute(group, "defining")),
@@ -105,8 +118,27 @@ def read_plane(parent: h5py.Group, name: str) -> PlaneRecord:
         note=_hdf5.text_attribute(group, "note"),
         unit=_hdf5.text_attribute(group, "unit") if _hdf5.has_attribute(group, "unit") else DISTANCE,
         loss_unit=_read_loss_unit(group),
+        explained=_read_explained(group, f"planes/{name}"),
+        offsets=_read_offsets(group),
         axes=tuple(_hdf5.texts_attribute(group, "axes")) if _hdf5.has_attribute(group, "axes") else (),
+        estimate=read_json(group, "estimate") if has_json(group, "estimate") else {},
     )
+
+
+def _read_explained(group: h5py.Group, member: str) -> Coordinates | None:
+    if not _hdf5.has_attribute(group, "explained"):
+        return None
+    shares = np.asarray(_hdf5.attribute(group, "explained"))
+    if shares.shape != (2,) or shares.dtype.kind != "f":
+        raise _hdf5.InvalidContent(f"{member}: explained is not two numbers")
+    return float(shares[0]), float(shares[1])
+
+
+def _read_offsets(group: h5py.Group) -> dict[str, Floats]:
+    if not _hdf5.has(group, "offsets"):
+        return {}
+    offsets = _hdf5.subgroup(group, "offsets")
+    return {path: _hdf5.floats(offsets, path) for path in _hdf5.names(offsets)}
 
 
 def write_path(parent: h5py.Group, path: PathRecord) -> None:
@@ -199,6 +231,15 @@ def _write_values(parent: h5py.Group, split: str, values: Grid | PathValues) -> 
     group = parent.create_group(split)
     for quantity in _QUANTITIES:
         group[quantity] = values[quantity]
+    if isinstance(values, Grid) and values.is_estimated:
+        for quantity in _STANDARD_ERRORS:
+            group[quantity] = values[quantity]
+
+
+def _read_grid(parent: h5py.Group, split: str) -> Grid:
+    group = _hdf5.subgroup(parent, split)
+    found = {name: _hdf5.floats(group, name) for name in _STANDARD_ERRORS if _hdf5.has(group, name)}
+    return Grid(*_read_values(parent, split), **found)
 
 
 def _read_values(parent: h5py.Group, split: str) -> tuple[Any, Any]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from valleyscope.landscape.storage.curvature_record import curvature_content
-from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, PlaneRecord
+from valleyscope.landscape.storage.records import Grid, MinimumRecord, PathRecord, PlaneRecord
 
 if TYPE_CHECKING:
     from valleyscope.landscape.storage.landscape_file import Landscape
@@ -49,9 +49,13 @@ def _parts(landscape: Landscape) -> Iterator[tuple[str, Any]]:
         yield f"minima/{name}", _minimum(minimum)
     for name, plane in landscape.planes.items():
         yield f"planes/{name}", _plane(plane)
-    for kind, paths in (("curves", landscape.curves), ("lines", landscape.lines)):
+    kinds = (("curves", landscape.curves), ("lines", landscape.lines), ("aligned", landscape.aligned))
+    for kind, paths in kinds:
         for name, path in paths.items():
             yield f"{kind}/{name}", _path(path)
+    for name, found in landscape.ensembles.items():
+        splits = {split: [values.loss, values.error] for split, values in found.splits.items()}
+        yield f"ensembles/{name}", [list(found.members), splits]
     for name, record in landscape.curvature.items():
         yield f"curvature/{name}", curvature_content(record)
     if landscape.verdict is not None:
@@ -71,10 +75,18 @@ def _minimum(minimum: MinimumRecord) -> list[Any]:
 def _plane(plane: PlaneRecord) -> list[Any]:
     about = [plane.name, plane.kind, plane.note, plane.unit, plane.defining, *_own_unit(plane)]
     about += [plane.axes] if plane.axes else []
-    grids = {split: [grid.loss, grid.error] for split, grid in plane.splits.items()}
+    grids = {split: _grid(grid) for split, grid in plane.splits.items()}
     # Distances are attributes of the points, so their order is not stored.
     places = [plane.points, plane.paths, dict(sorted(plane.distances.items()))]
-    return [*about, plane.x, plane.y, plane.done.astype(np.uint8), grids, *places]
+    # Earlier versions knew none of these.
+    later: list[Any] = [_json(plane.estimate)] if plane.estimate else []
+    later += [] if plane.explained is None and not plane.offsets else [plane.explained, plane.offsets]
+    return [*about, plane.x, plane.y, plane.done.astype(np.uint8), grids, *places, *later]
+
+
+def _grid(grid: Grid) -> list[Any]:
+    errors = [grid["loss_error"], grid["error_error"]] if grid.is_estimated else []
+    return [grid.loss, grid.error, *errors]
 
 
 def _path(path: PathRecord) -> list[Any]:

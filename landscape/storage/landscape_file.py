@@ -7,8 +7,11 @@ was killed. Layout of format version 1:
                            as JSON, to detect edits (see ``digests``; remove it to edit the file on purpose)
     planes/<name>          x, y, done (0 or 1), <split>/loss and <split>/error of shape (len(y), len(x)); points/<point>
                            = (x, y) with its distance from the plane; paths/<path> of shape (n, 2)
+                           estimated: <split>/loss_error and <split>/error_error, attributes evaluated, estimate
     curves/<name>          t, arc, <split>/loss and <split>/error of shape (n,); attributes kind, start, end
     lines/<from>-<to>      the same for straight lines
+    aligned/<from>-<to>    the same for lines to the second minimum with its hidden units in the order of the first
+                           (``note`` says how many moved); missing where nothing was aligned
     trajectory/<minimum>   one column a quantity, one value an epoch
     minima/<name>          epochs (the same columns), layers (name, groups, zero_groups, parameters, zero_parameters),
                            final (one number a quantity); attributes optimizer, settings as JSON, checkpoint
@@ -17,6 +20,11 @@ was killed. Layout of format version 1:
     verdict                attributes kind and sentence for people, json for programs
     matrix                 names (n), barrier, rise and their bounds (barrier_low, ...) of shape (n, n), of the straight
                            lines; only for other programs: it follows from lines and verdict (see ``matrix_record``)
+    matrix_aligned         the same of the aligned lines
+
+    ensembles/<name>       row (the members, then average and ensemble), <split>/loss and <split>/error, one value a row
+    forks                  name, trunk, kind and epoch of each fork (n), with barrier and rise of its line to the trunk;
+                           only for other programs, too (see ``fork_record``)
 
 JSON of more than 60,000 bytes, which no attribute holds, is a dataset of the same name.
 
@@ -41,12 +49,15 @@ from valleyscope.landscape.storage._checks import check_landscape, check_line_na
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.curvature_record import CurvatureRecord, read_curvature, write_curvature
 from valleyscope.landscape.storage.digests import altered, digests
+from valleyscope.landscape.storage.ensemble_record import EnsembleRecord, read_ensembles, write_ensembles
 from valleyscope.landscape.storage.file_checksum import checksum_trailer
-from valleyscope.landscape.storage.matrix_record import MatrixRecord, read_matrix, write_matrix
+from valleyscope.landscape.storage.fork_record import ForkRecord, read_forks, write_forks
+from valleyscope.landscape.storage.matrix_record import ALIGNED_MATRIX, MatrixRecord, read_matrix, write_matrix
 from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, PlaneRecord
 
 FORMAT: Final = "valleyscope-landscape"
 VERSION: Final = 1
+ALIGNED: Final = "aligned"
 _DIGESTS: Final = "sha256"
 _EARLIER_VERDICTS: Final = "valleyscope.landscape.analysis.earlier_verdict"  # made from landscapes: not imported before
 _images: Final = count()
@@ -81,6 +92,10 @@ class Landscape:
     lines: dict[str, PathRecord] = field(default_factory=dict)
     verdict: dict[str, Any] | None = None
     matrix: MatrixRecord | None = None
+    forks: ForkRecord | None = None
+    ensembles: dict[str, EnsembleRecord] = field(default_factory=dict)
+    aligned: dict[str, PathRecord] = field(default_factory=dict)
+    aligned_matrix: MatrixRecord | None = None
     curvature: dict[str, CurvatureRecord] = field(default_factory=dict)
     created: str = field(default_factory=_now)
     updated: str = ""
@@ -172,6 +187,15 @@ def _image(landscape: Landscape) -> bytes:
             _hdf5_records.write_verdict(file, landscape.verdict)
         if landscape.matrix is not None:
             write_matrix(file, landscape.matrix)
+        if landscape.forks is not None:
+            write_forks(file, landscape.forks)
+        write_ensembles(file, landscape.ensembles)
+        if landscape.aligned:
+            group = file.create_group(ALIGNED, track_order=True)
+            for path in landscape.aligned.values():
+                _hdf5_records.write_path(group, path)
+        if landscape.aligned_matrix is not None:
+            write_matrix(file, landscape.aligned_matrix, ALIGNED_MATRIX)
         if landscape.curvature:
             write_curvature(file, landscape.curvature)
         file.flush()
@@ -213,6 +237,13 @@ def _check_digests(landscape: Landscape, written: Any) -> None:
         raise _hdf5.InvalidContent(difference)
 
 
+def _read_aligned(file: h5py.File) -> dict[str, PathRecord]:
+    if not _hdf5.has(file, ALIGNED):
+        return {}
+    group = _hdf5.subgroup(file, ALIGNED)
+    return {name: _hdf5_records.read_path(group, name) for name in _hdf5.names(group)}
+
+
 def _read(file: h5py.File) -> Landscape:
     minima = _hdf5.subgroup(file, "minima")
     planes = _hdf5.subgroup(file, "planes")
@@ -227,6 +258,10 @@ def _read(file: h5py.File) -> Landscape:
         lines={name: _hdf5_records.read_path(paths["lines"], name) for name in _hdf5.names(paths["lines"])},
         verdict=_hdf5_records.read_verdict(file),
         matrix=read_matrix(file),
+        forks=read_forks(file),
+        ensembles=read_ensembles(file),
+        aligned=_read_aligned(file),
+        aligned_matrix=read_matrix(file, ALIGNED_MATRIX),
         curvature=read_curvature(file),
         created=_hdf5.text_attribute(file, "created"),
         updated=_hdf5.text_attribute(file, "updated"),

@@ -16,6 +16,7 @@ from valleyscope.landscape.storage import _hdf5
 from valleyscope.landscape.storage.records import Floats, checked_name
 
 MATRIX: Final = "matrix"
+ALIGNED_MATRIX: Final = "matrix_aligned"
 ARRAYS: Final = ("barrier", "barrier_low", "barrier_high", "rise", "rise_low", "rise_high")
 
 
@@ -32,8 +33,8 @@ class MatrixRecord:
     arrays: dict[str, Floats]
 
 
-def write_matrix(file: h5py.File, matrix: MatrixRecord) -> None:
-    group = file.create_group(MATRIX, track_order=True)
+def write_matrix(file: h5py.File, matrix: MatrixRecord, member: str = MATRIX) -> None:
+    group = file.create_group(member, track_order=True)
     group.attrs.update({"split": matrix.split, "level": matrix.level, "unit": "nats"})
     names = list(matrix.minima)
     group.create_dataset("names", data=names, shape=(len(names),), dtype=h5py.string_dtype())
@@ -41,11 +42,11 @@ def write_matrix(file: h5py.File, matrix: MatrixRecord) -> None:
         group[name] = matrix.arrays[name]
 
 
-def read_matrix(file: h5py.File) -> MatrixRecord | None:
+def read_matrix(file: h5py.File, member: str = MATRIX) -> MatrixRecord | None:
     """The matrix of a file; None in files of earlier versions."""
-    if not _hdf5.has(file, MATRIX):
+    if not _hdf5.has(file, member):
         return None
-    group = _hdf5.subgroup(file, MATRIX)
+    group = _hdf5.subgroup(file, member)
     return MatrixRecord(
         tuple(_hdf5.texts(group, "names")),
         _hdf5.text_attribute(group, "split"),

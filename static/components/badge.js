@@ -6,6 +6,7 @@ const LOOKS = {
   'one basin, sloping': ['warn', 'slope'],
   'joined by a curve only': ['warn', 'arc'],
   separate: ['bad', 'split'],
+  'one basin up to permutation': ['warn', 'level'],
   undecided: ['soft', 'question'],
   'no verdict': ['soft', 'question'],
   queued: ['soft', 'wait'],

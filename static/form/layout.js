@@ -6,6 +6,7 @@ export const SECTIONS = [
   ['Minima', ['minima']],
   ['Curves', ['curves']],
   ['Planes', ['planes']],
+  ['Curvature', ['curvature']],
   ['Evaluation and verdict', ['splits', 'batch_norm', 'precision', 'samples', 'points', 'verdict']],
 ];
 
@@ -25,9 +26,10 @@ const FIRST = {
   },
   Curve: () => ['from', 'to', 'kind', 'epochs'],
   Plane: ({ through, around, trajectory }) => [
-    ...(through ? ['through'] : around ? ['around'] : trajectory ? ['trajectory'] : ['through', 'around', 'trajectory']),
+    ...(through ? ['through'] : around ? ['around', 'directions'] : trajectory ? ['trajectory'] : ['through', 'around', 'trajectory']),
     'resolution', 'margin',
   ],
+  Curvature: () => ['minima', 'top', 'density', 'directions', 'samples', 'cut'],
   Judgement: () => ['tolerance', 'control'],
 };
 

@@ -46,6 +46,8 @@ export class LiveExperiment extends EventTarget {
   #refreshing = null;
   #timers = {};
   #pairVerdict = null;
+  /** Name, tags and note as they were changed here last. */
+  #description = {};
 
   /** @param {{readOnly?: boolean}} [options] readOnly: by a link that shows nothing but this experiment */
   constructor(api, id, { readOnly = false } = {}) {
@@ -165,17 +167,21 @@ export class LiveExperiment extends EventTarget {
 
   /** Take over a name, tags and a note that were changed here. */
   describe({ name, tags, note }) {
-    this.experiment = { ...this.experiment, name, tags, note };
+    this.#description = { name, tags, note };
+    this.experiment = { ...this.experiment, ...this.#description };
     this.#changed('experiment');
   }
 
   async #load() {
     const wasActive = this.active;
+    const before = this.#description;
     [this.experiment, { items: this.files }, this.contents] = await Promise.all([
       this.#get(''),
       this.#get('/files'),
       this.#get('/contents'),
     ]);
+    // An answer that was asked for before the change has the old description.
+    if (before !== this.#description) this.experiment = { ...this.experiment, ...this.#description };
     this.#changed('experiment');
     const jobs = [this.#loadWorkers()];
     if (this.files.some(({ name }) => name === 'landscape.h5')) {
@@ -251,7 +257,9 @@ export class LiveExperiment extends EventTarget {
       const first = await this.#get(ask(splits[0], 'loss'));
       const plane = this.planes.get(name) ?? new Plane(first);
       mergeRecorded(plane, splits[0], 'loss', decoded(first.z), decoded(first.done));
-      const others = splits.flatMap((split) => ['loss', 'error'].map((value) => [split, value])).slice(1);
+      plane.estimate = first.estimate ?? {};
+      const errors = 'accuracy' in plane.estimate ? ['loss_error', 'error_error'] : [];
+      const others = splits.flatMap((split) => ['loss', 'error', ...errors].map((value) => [split, value])).slice(1);
       const answers = await Promise.all(others.map(([split, value]) => this.#binary(ask(split, value))));
       answers.forEach(({ z, done }, index) => mergeRecorded(plane, ...others[index], z, done));
       plane.markDone(
@@ -282,6 +290,7 @@ export class LiveExperiment extends EventTarget {
     const plane = this.planes.get(tile.plane);
     if (plane) {
       plane.addTile(tile);
+      if (tile.estimate) plane.estimate = tile.estimate;
       this.#changed(`plane ${tile.plane}`);
       return;
     }

@@ -17,9 +17,12 @@ export class Plane {
     this.points = answer.points;
     this.distances = answer.distances;
     this.defining = answer.defining;
+    this.estimate = answer.estimate ?? {};
     this.paths = Object.fromEntries(
       Object.entries(answer.paths).map(([name, pairs]) => [name, columnsOf(decoded(pairs))]),
     );
+    this.explained = answer.explained ?? null;
+    this.offsets = Object.fromEntries(Object.entries(answer.offsets ?? {}).map(([name, values]) => [name, decoded(values)]));
     this.done = new Uint8Array(this.rows * this.columns);
     this.computed = 0;
     this.grids = new Map();
@@ -44,7 +47,12 @@ export class Plane {
 
   /** The quantities that were recorded, as [split, quantity]. */
   get quantities() {
-    return [...this.grids.keys()].map((key) => key.split(' '));
+    return [...this.grids.keys()].map((key) => key.split(' ')).filter(([, quantity]) => !quantity.endsWith('_error'));
+  }
+
+  /** Whether values have standard errors. */
+  get isEstimated() {
+    return [...this.grids.keys()].some((key) => key.endsWith('_error'));
   }
 
   has(split, quantity) {

@@ -1,6 +1,7 @@
 /** The caption of a surface, in the words of the report. */
 
 import { isFar } from '../plots/axes.js';
+import { estimateSentence } from '../plots/estimates.js';
 import { belongs, curvesOf, shownPoints } from '../plots/labels.js';
 import { significant } from '../plots/numbers.js';
 import { isBend } from '../plots/sampling.js';
@@ -19,6 +20,8 @@ export function captionOf(plane, { judged = false, slopes = false } = {}) {
   if (slopes) sentences.push(style.titles.floor);
   if (curves.length < Object.keys(plane.paths).length)
     sentences.push(`Dotted chains: training, snapshot by snapshot${plane.kind === 'principal' ? '' : ', projected on the plane'}.`);
+  const farthest = Math.max(0, ...Object.values(plane.offsets).flatMap((values) => [...values]));
+  if (farthest > 0) sentences.push(`Snapshots lie up to ${significant(farthest)} off the plane.`);
   const hollow = shown
     .filter((name) => plane.isProjected(name))
     .map((name) => `${name} (${significant(plane.distances[name])} off the plane)`);
@@ -29,6 +32,8 @@ export function captionOf(plane, { judged = false, slopes = false } = {}) {
   );
   if (outside.length > MOST_NAMES) sentences.push(`Outside the frame: ${outside.length} points.`);
   else if (outside.length) sentences.push(`Outside the frame: ${listed(outside)}.`);
+  const estimate = estimateSentence(plane);
+  if (estimate) sentences.push(estimate);
   if (!plane.complete)
     sentences.push(
       `Hatched: not computed yet (${Math.floor((100 * plane.computed) / plane.done.length)} % of the grid is).`,

@@ -91,7 +91,7 @@ export class SurfacePointer {
     const rows = plane.done[index]
       ? plane.quantities.map(([split, quantity]) => [
           `${split} ${quantity}`,
-          valueText(quantity, plane.grid(split, quantity)[index]),
+          this.#valueText(plane, split, quantity, index),
         ])
       : [['not computed yet', '']];
     if (path)
@@ -104,6 +104,13 @@ export class SurfacePointer {
       title: `${point ? `${point}: ` : ''}x ${significant(plane.x[column])}, y ${significant(plane.y[row])}`,
       rows,
     };
+  }
+
+  /** A value with its standard error, if the surface is estimated. */
+  #valueText(plane, split, quantity, index) {
+    const text = valueText(quantity, plane.grid(split, quantity)[index]);
+    const key = `${quantity}_error`;
+    return plane.has(split, key) ? `${text} ± ${valueText(quantity, plane.grid(split, key)[index])}` : text;
   }
 
   #pointAt(plane, place) {

@@ -79,7 +79,7 @@ export class VerdictPanel {
     const [first, rest] = [finding, verdict.sentence.slice(finding.length).trim()].map(unbroken);
     this.node.replaceChildren(
       ...[
-        element('div.verdict-head', {}, badge(verdict.kind), element('a', { href: '/help' }, 'What do these words mean?')),
+        element('div.verdict-head', {}, badge(verdict.kind), ...alignedBadge(verdict), element('a', { href: '/help' }, 'What do these words mean?')),
         element('p.finding', {}, first),
         element('dl.figures', {}, this.#numbers(verdict)),
         rest ? element('p.rest', {}, rest) : null,
@@ -181,4 +181,10 @@ function unbroken(text) {
 
 function capital(text) {
   return text[0].toUpperCase() + text.slice(1).replace(/\.$/, '');
+}
+
+/** "One basin up to permutation" beside a kind that is of the networks as given. */
+function alignedBadge(verdict) {
+  const { kind } = verdict.alignment ?? {};
+  return kind === 'one basin up to permutation' ? [badge(kind)] : [];
 }

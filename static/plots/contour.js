@@ -3,6 +3,7 @@
 import { coloursOf } from '../colours.js';
 import { axisTitles, noteAnnotations, notesOf, roomOf, stretchOf } from './axes.js';
 import { barMarks } from './colour-bar-marks.js';
+import { doubtfulTrace } from './estimates.js';
 import { TRAJECTORY, curvesOf, labelsOf, shownPoints } from './labels.js';
 import { significant } from './numbers.js';
 import { coarseLattice, isBend, range, sample, straightLines } from './sampling.js';
@@ -66,6 +67,7 @@ export function contourParts(plane, view, suffix = '') {
   const floor = level ? floorLines(plane, values, level) : [];
   const traces = [
     ...surface(plane, values, scale, view),
+    ...doubtfulTrace(plane, view.split, view.value),
     ...tolerance(lines, 'tolerance'),
     ...tolerance(floor, 'floor'),
     ...paths(plane, colours),
@@ -140,6 +142,11 @@ export function hoverValues(plane, rows, columns) {
   const shown = plane.quantities;
   const grids = shown.map(([split, value]) => plane.grid(split, value));
   const lines = shown.map(([split, value], n) => `${split} ${value} %{customdata[${n}]${style.hover[value]}}`);
+  shown.forEach(([split, value], n) => {
+    if (!plane.has(split, `${value}_error`)) return;
+    lines[n] += ` ± %{customdata[${grids.length}]${style.hover[value]}}`;
+    grids.push(plane.grid(split, `${value}_error`));
+  });
   return {
     customdata: rows.map((row) => columns.map((column) => grids.map((grid) => grid[row * plane.columns + column]))),
     hovertemplate: `${[style.hover.place, ...lines].join('<br>')}<extra></extra>`,
@@ -215,8 +222,11 @@ function paths(plane, colours) {
     if (!name.startsWith(TRAJECTORY)) return outlined({ x, y, name: `curve ${name}` }, LOOK.curve);
     const minimum = name.slice(TRAJECTORY.length);
     const marker = { ...LOOK.snapshot, color: colours[minimum] ?? style.white };
-    const hovertemplate = `training of ${minimum}, snapshot %{pointNumber}<br>${style.hover.place}<extra></extra>`;
-    return [{ type: 'scatter', x, y, name, mode: 'lines+markers', line: LOOK.trajectory, marker, hovertemplate }];
+    const offsets = plane.offsets[name];
+    const far = offsets ? '<br>%{customdata:.3g} off this plane' : '';
+    const hovertemplate = `training of ${minimum}, snapshot %{pointNumber}<br>${style.hover.place}${far}<extra></extra>`;
+    const more = offsets ? { customdata: offsets } : {};
+    return [{ type: 'scatter', x, y, name, mode: 'lines+markers', line: LOOK.trajectory, marker, hovertemplate, ...more }];
   });
   return [...lines, ...others];
 }

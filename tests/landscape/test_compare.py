@@ -173,3 +173,16 @@ def test_a_question_about_networks_that_are_not_there_is_refused() -> None:
         compare(model, minima, DATA, between=("a", "x"))
     with pytest.raises(ValueError, match="must be different networks"):
         compare(model, minima, DATA, between=("a", "b"), control="a")
+
+
+def test_a_permuted_copy_is_separate_as_given_and_the_same_when_aligned() -> None:
+    model = trained(0)
+    minima = {"one": model.state_dict(), "same": permuted(model).state_dict(), "other": trained(1).state_dict()}
+    result = compare(model, minima, DATA, resolution=5, epochs=1, batch_size=50, align="weights")
+    assert result.verdict is not None
+    assert result.verdict["line"]["barrier"] > 0.05
+    assert result.verdict["alignment"]["kind"] == "one basin up to permutation"
+    assert result.verdict["alignment"]["line"]["barrier"] == pytest.approx(0, abs=1e-6)
+    aligned = pair_matrix(result, aligned=True).values("barrier")
+    assert aligned[0][2] == pytest.approx(aligned[1][2], abs=1e-5)
+    assert set(result.aligned) == {"one-same", "one-other", "same-other"}
