@@ -38,7 +38,13 @@ from valleyscope.landscape.figures.profile import path_label, path_style
 from valleyscope.landscape.figures.sampling import coarse_lattice, is_bend, spread, straight_lines
 from valleyscope.landscape.figures.scale import Quantity, Scale
 from valleyscope.landscape.figures.theme import quantity_title, unescaped
-from valleyscope.landscape.figures.tolerance_contour import floor_lines, floor_text, tolerance_lines, tolerance_text
+from valleyscope.landscape.figures.tolerance_contour import (
+    floor_lines,
+    floor_text,
+    long_lines,
+    tolerance_lines,
+    tolerance_text,
+)
 from valleyscope.landscape.plot_style import STYLE
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -213,7 +219,7 @@ def _draw_tolerance(axes: Axes, plane: PlaneRecord, values: Floats, level: Level
         if not lines:
             continue
         text = text_of(level, scale)
-        place = roomiest(plane, text, max(lines, key=len), named)
+        place = roomiest(plane, text, long_lines(lines), named)
         named.append((place, text))
         box = {"boxstyle": "square,pad=0.2", "facecolor": _WHITE, "alpha": 0.88, "edgecolor": _OUTLINE}
         axes.annotate(text, place, ha="center", va="center", fontsize=6.5, bbox=box | {"linewidth": 0.6}, zorder=4)

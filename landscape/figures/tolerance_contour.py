@@ -62,7 +62,7 @@ def label_on(
     if not lines:
         return []
     beside = [((other["x"], other["y"]), other["text"]) for other in others]
-    x, y = roomiest(plane, text, max(lines, key=len), beside)
+    x, y = roomiest(plane, text, long_lines(lines), beside)
     return [{**themed(STYLE["label"], theme), "x": x, "y": y, "text": text, "xanchor": "center", "yanchor": "middle"}]
 
 
@@ -73,6 +73,12 @@ def tolerance_text(level: Level, scale: Scale) -> str:
 def floor_text(level: Level, scale: Scale) -> str:
     assert level.floor is not None
     return f"level: {scale.quantity} ≤ {scale.label(level.floor)}"
+
+
+def long_lines(lines: list[Floats]) -> Floats:
+    """The places of the longest line, then of the others that are at least half as long: where a label may stand."""
+    longest = max(map(len, lines))
+    return np.concatenate(sorted((line for line in lines if 2 * len(line) >= longest), key=len, reverse=True))
 
 
 def joined(lines: list[Floats]) -> Floats:

@@ -38,10 +38,15 @@ export function floorLabel(plane, lines, level, scale, mode, others) {
 
 function labelOn(plane, lines, text, mode, others = []) {
   if (!lines.length) return [];
-  const longest = lines.reduce((best, line) => (line.length > best.length ? line : best));
   const beside = others.map((other) => [[other.x, other.y], other.text]);
-  const [x, y] = roomiest(plane, text, longest, beside);
+  const [x, y] = roomiest(plane, text, longLines(lines), beside);
   return [{ ...themed(style.label, mode), x, y, text, xanchor: 'center', yanchor: 'middle' }];
+}
+
+/** The places of the longest line, then of the others that are at least half as long: where a label may stand. */
+function longLines(lines) {
+  const longest = Math.max(...lines.map((line) => line.length));
+  return lines.filter((line) => 2 * line.length >= longest).sort((one, other) => other.length - one.length).flat();
 }
 
 /** Several lines as {x, y}, with NaN between them. */
