@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -20,8 +20,10 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import Normal, Stroke
 from matplotlib.ticker import PercentFormatter
 
+from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.claim import Claim, Level, claim_of, computed_planes
 from valleyscope.landscape.colours import MAPS, colours_of
+from valleyscope.landscape.export.forks_picture import forks_picture
 from valleyscope.landscape.figures.axes import axis_titles, notes_of, stretch_of
 from valleyscope.landscape.figures.colour_bar_marks import mark_places
 from valleyscope.landscape.figures.contour import (
@@ -93,6 +95,8 @@ def _pictures(landscape: Landscape, only: str | None = None) -> Iterator[tuple[s
     paths = [*landscape.curves.values(), *landscape.lines.values()]
     if paths and only is None:
         yield "profile", _profile_picture(paths, colours)
+    if only is None and (curves := fork_curves(landscape)) is not None:
+        yield "forks", forks_picture(curves)
     if planes and paths and {("train", "loss"), ("test", "error")} <= set(quantities_of(planes[0])):
         yield "paper", _paper_picture(planes[0], paths, colours, claim)
 
@@ -198,8 +202,10 @@ def draw_plane(
 def _draw_tolerance(axes: Axes, plane: PlaneRecord, values: Floats, level: Level, scale: Scale) -> None:
     """The tolerance contour, and that around what is level with the foot of a slope, dark on a light halo."""
     named: list[tuple[Any, str]] = []
-    contours = [(tolerance_lines(plane, values, level), tolerance_text, 1.2, "-")]
-    contours.append((floor_lines(plane, values, level), floor_text, 0.9, (0, (2, 2))))
+    contours: tuple[tuple[list[Floats], Callable[[Level, Scale], str], float, Any], ...] = (
+        (tolerance_lines(plane, values, level), tolerance_text, 1.2, "-"),
+        (floor_lines(plane, values, level), floor_text, 0.9, (0, (2, 2))),
+    )
     for lines, text_of, width, dashes in contours:
         halo = [Stroke(linewidth=width + 1.4, foreground=_WHITE), Normal()]
         for line in lines:

@@ -60,6 +60,11 @@ class Thresholding(Method):
             sparsity=settings.sparsity,
         )
 
+    def start_after(self, steps: int) -> None:
+        """n counts from the first step of the trunk: the threshold is as high as it would be there by now."""
+        for group in self._optimizer.param_groups:
+            group["step"] = steps
+
     def after_step(self, step: int) -> None:
         first = self._optimizer.param_groups[0]
         if self.context.settings.macs is not None and not first["ended"] and self._operations_have_fallen():
@@ -86,11 +91,12 @@ class Thresholding(Method):
         settings = self.context.settings
         if settings.wish is None or self._optimizer.param_groups[0]["ended"]:
             return
-        if epoch >= LATEST_PART * settings.epochs:
+        passed, whole = (number - settings.first_epoch for number in (epoch, settings.epochs))
+        if passed >= LATEST_PART * whole:
             self._cut_the_rest(epoch)
             return
         for group in self._optimizer.param_groups:
-            group[self.strength] = grown(group[self.strength], epoch, settings.epochs)
+            group[self.strength] = grown(group[self.strength], passed, whole)
 
     def _cut_the_rest(self, epoch: int) -> None:
         """Fulfil the wish by a cut of the lowest norms, and go on by SGD."""
