@@ -63,7 +63,7 @@ def main() -> int:
     x = torch.randn(options.samples, 1, 28, 28, generator=generator)
     y = torch.randint(10, (options.samples,), generator=generator)
     data = Dataset("random", x, y, x[:200], y[:200], 10, "random", (0.0,))
-    cases: dict[str, dict[str, Any]] = {"altsdp to the end": {"method": "altsdp", "target": 0.8}}
+    cases: dict[str, dict[str, Any]] = {"altsdp to the end": {"method": "altsdp", "target": 0.4}}
     cases |= {name: {"method": name, "sparsity": 0.6} for name in METHODS}
     if options.only:
         cases = {name: fields for name, fields in cases.items() if fields["method"] in options.only}

@@ -31,6 +31,7 @@ EVERY_METHOD: dict[str, dict[str, Any]] = {
     name: {"method": name, "sparsity": 0.4, "epochs": 4, "momentum": 0.9, "lr": 0.02, "retrain": RETRAIN}
     for name in METHODS
 }
+EVERY_METHOD["sdp"] |= {"factors": "ones"}  # the Hessian is the business of another room
 SCRIPT = """
 import sys
 from pathlib import Path
