@@ -14,6 +14,7 @@ from rich.console import Console
 
 from valleyscope.app.commands.admin import add_admin_commands
 from valleyscope.app.commands.align import add_align_command
+from valleyscope.app.commands.bench import add_bench_command
 from valleyscope.app.commands.client import add_server
 from valleyscope.app.commands.compact import add_compact_command
 from valleyscope.app.commands.export import export_landscape
@@ -106,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     add_server(export)
     export.set_defaults(run=export_landscape)
 
+    add_bench_command(commands)
     add_compact_command(commands)
     add_align_command(commands)
 

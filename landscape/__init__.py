@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from valleyscope.landscape import figures as figures
     from valleyscope.landscape.analysis.barriers import barrier as barrier
+    from valleyscope.landscape.analysis.ensembles import ensemble as ensemble
     from valleyscope.landscape.analysis.pair_matrix import pair_matrix as pair_matrix
     from valleyscope.landscape.analysis.pair_verdict import pair_verdict as pair_verdict
     from valleyscope.landscape.analysis.profiles import Profile as Profile
@@ -51,6 +52,7 @@ _MODULES = {
     "along": "analysis.profiles",
     "barrier": "analysis.barriers",
     "compare": "comparison",
+    "ensemble": "analysis.ensembles",
     "evaluate": "evaluation.evaluator",
     "figures": "",
     "fit_curve": "fitting.fit_curve",

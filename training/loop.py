@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from valleyscope.training.batch_norm import frozen_statistics
 from valleyscope.training.checkpoints import save_checkpoint
 from valleyscope.training.datasets import Dataset
 from valleyscope.training.epochs import Epoch, measure
+from valleyscope.training.fork_points import ForkPoint, load_fork_point, save_fork_point
 from valleyscope.training.losses import batch_loss
 from valleyscope.training.methods.builder import build_method
 from valleyscope.training.methods.checks import check_method
@@ -94,6 +95,8 @@ def train(
     progress: Callable[[Progress], None] | None = None,
     report_every: float = 0.2,
     cancelled: Callable[[], bool] | None = None,
+    keep: Collection[int] = (),
+    trunk: str | Path | None = None,
     **fields: Any,
 ) -> Trained:
     """Train a network in place by SGD, AltSDP or another pruning method.
@@ -102,12 +105,21 @@ def train(
     or `train(model, data, method="one-shot", of="sgd", sparsity=0.6)` for a network that is trained already. With a
     `directory` the state is saved there every `save_every` seconds and after each epoch, and a killed run resumes from
     there; on the CPU its weights are bit-equal to those of an uninterrupted run.
+
+    `keep` names epochs after which the whole state is kept in the `directory`, for forks: a run with
+    `fork={"from": NAME, "epoch": 5}, trunk=DIRECTORY` goes on where that one was after epoch 5 (see docs/forks.md).
     """
     if settings is not None and fields:
         raise ValueError(f"give settings or single fields ({', '.join(fields)}), not both")
     settings = settings or Training(**fields)
     check_run(model, data, settings)
+    point = _fork_point(settings, trunk)
+    if point is not None:
+        model.load_state_dict(point.state.model)
+    if keep and directory is None:
+        raise ValueError(f"keep={sorted(keep)}: states are kept in the directory of the run: give directory, too")
     run = _Run(model, data, settings, None if directory is None else Path(directory), save_every)
+    run.point, run.keep = point, frozenset(keep)
     run.report = progress or (lambda _: None)
     run.report_every = report_every
     run.cancelled = cancelled or (lambda: False)
@@ -118,9 +130,24 @@ def train(
         return run.train()
 
 
+def _fork_point(settings: Training, trunk: str | Path | None) -> ForkPoint | None:
+    """Where a fork starts; a fork at epoch 0 shares nothing but the initialisation, which is the model as given."""
+    if settings.fork is None:
+        if trunk is not None:
+            raise ValueError(f"trunk={str(trunk)!r}: give fork, too, as fork={{'from': 'sgd', 'epoch': 5}}")
+        return None
+    if settings.fork.epoch == 0:
+        return None
+    if trunk is None:
+        raise ValueError(f"fork.epoch={settings.fork.epoch}: give trunk, the directory in which the trunk was trained")
+    return load_fork_point(trunk, settings.fork.epoch)
+
+
 class _Run:
     """One run in progress."""
 
+    point: ForkPoint | None
+    keep: frozenset[int]
     report: Callable[[Progress], None]
     report_every: float
     cancelled: Callable[[], bool]
@@ -159,8 +186,7 @@ class _Run:
     def resume(self) -> None:
         state = None if self.directory is None else load_state(self.directory, self.identity)
         if state is None:
-            torch.manual_seed(_seed(self.settings.order, 0, stream=2))
-            self.method.start()
+            self._start()
             return
         self.model.load_state_dict(state.model)
         self.method.load_state_dict(state.method)
@@ -171,6 +197,24 @@ class _Run:
         torch.set_rng_state(state.random)
         self.epoch, self.step = state.epoch, state.step
         self.epochs, self.seconds = list(state.epochs), state.seconds
+
+    def _start(self) -> None:
+        """Begin from the initialisation, or where the trunk was."""
+        point, first = self.point, self.settings.first_epoch
+        torch.manual_seed(_seed(self.settings.order, first, stream=2))
+        if point is None:
+            self.method.start()
+            return
+        self.epoch, self.epochs, self.seconds = first, list(point.state.epochs), point.state.seconds
+        if point.settings.order == self.settings.order:
+            torch.set_rng_state(point.state.random)
+        if point.continues(self.settings):
+            self.method.load_state_dict(point.state.method)
+            self.optimizer.load_state_dict(point.state.optimizer)
+        else:
+            point.restore_momentum(self.optimizer, self.model)
+            self.method.start_after(first * self.steps)
+            self.method.start()
 
     def train(self) -> Trained:
         if self.forecast is not None:
@@ -357,7 +401,14 @@ class _Run:
         self.saved = time.monotonic()
         if self.directory is None:
             return
-        state = State(
+        state = self._state()
+        # Before the state from which a killed run resumes: it would not come by this epoch again.
+        if self.step == 0 and self.epoch in self.keep and not self.is_cut:
+            save_fork_point(self.directory, state, self.settings, self.model, self.optimizer)
+        save_state(self.directory, self.identity, state)
+
+    def _state(self) -> State:
+        return State(
             epoch=self.epoch,
             step=self.step,
             model=self.model.state_dict(),
@@ -367,7 +418,6 @@ class _Run:
             seconds=self._elapsed(),
             method=self.method.state_dict() | {"is_cut": self.is_cut},
         )
-        save_state(self.directory, self.identity, state)
 
     def _progress(self, loss: float, learning_rate: float | None = None, **more: Any) -> Progress:
         rate = self.settings.lr if learning_rate is None else learning_rate

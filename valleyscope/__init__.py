@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from valleyscope.landscape import along as along
     from valleyscope.landscape import barrier as barrier
     from valleyscope.landscape import compare as compare
+    from valleyscope.landscape import ensemble as ensemble
     from valleyscope.landscape import evaluate as evaluate
     from valleyscope.landscape import figures as figures
     from valleyscope.landscape import fit_curve as fit_curve
@@ -102,6 +103,7 @@ _LANDSCAPE = (
     "along",
     "barrier",
     "compare",
+    "ensemble",
     "evaluate",
     "export",
     "figures",

@@ -28,6 +28,8 @@ from valleyscope.landscape.report import tables
 from valleyscope.landscape.report.compact_table import compact_table
 from valleyscope.landscape.report.curvature_section import curvature_section
 from valleyscope.landscape.report.embedding import figure_data, import_map
+from valleyscope.landscape.report.ensembles_section import ensembles_section
+from valleyscope.landscape.report.forks_section import forks_section
 from valleyscope.landscape.report.html_text import moment, text
 from valleyscope.landscape.report.matrix_section import matrix_section
 from valleyscope.landscape.report.verdict_section import head
@@ -60,6 +62,8 @@ def report_html(landscape: Landscape) -> str:
             _paths_section(landscape),
             matrix_section(landscape, colours),
             _methods_section(landscape),
+            forks_section(landscape, _figure),
+            ensembles_section(landscape),
             _minima_section(landscape, colours),
             curvature_section(landscape, _figure),
             _training_section(landscape, colours),

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from valleyscope.landscape.storage.curvature_record import check_curvature
+from valleyscope.landscape.storage.ensemble_record import check_ensembles
+from valleyscope.landscape.storage.fork_record import check_forks
 from valleyscope.landscape.storage.matrix_record import check_matrix
 from valleyscope.landscape.storage.records import (
     PATH_KINDS,
@@ -54,6 +56,9 @@ def check_landscape(landscape: Landscape) -> None:
             _check_path(f"{group}/{key}", path)
     if landscape.matrix is not None:
         check_matrix(landscape.matrix)
+    check_ensembles(landscape.ensembles)
+    if landscape.forks is not None:
+        check_forks(landscape.forks)
     check_curvature(landscape.curvature)
 
 

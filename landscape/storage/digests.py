@@ -53,6 +53,9 @@ def _parts(landscape: Landscape) -> Iterator[tuple[str, Any]]:
     for kind, paths in kinds:
         for name, path in paths.items():
             yield f"{kind}/{name}", _path(path)
+    for name, found in landscape.ensembles.items():
+        splits = {split: [values.loss, values.error] for split, values in found.splits.items()}
+        yield f"ensembles/{name}", [list(found.members), splits]
     for name, record in landscape.curvature.items():
         yield f"curvature/{name}", curvature_content(record)
     if landscape.verdict is not None:

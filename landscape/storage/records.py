@@ -9,6 +9,7 @@ lack a quantity).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -226,8 +227,8 @@ def coinciding_lines(minima: Iterable[str]) -> str | None:
     >>> coinciding_lines(["sgd-adam", "sgd", "adam-sgd"])
     'sgd-adam-sgd'
     """
-    names = [line_name(*pair) for pair in combinations(minima, 2)]
-    return next((name for name in names if names.count(name) > 1), None)
+    counts = Counter(line_name(*pair) for pair in combinations(minima, 2))
+    return next((name for name, count in counts.items() if count > 1), None)
 
 
 def between(paths: Mapping[str, PathRecord], start: str, end: str) -> PathRecord | None:

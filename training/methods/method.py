@@ -51,8 +51,13 @@ class RunContext:
 
     @property
     def main_steps(self) -> int:
-        """Steps before the cut."""
-        return self.settings.main_epochs * self.steps
+        """Steps of this run before the cut."""
+        return (self.settings.main_epochs - self.settings.first_epoch) * self.steps
+
+    @property
+    def first_step(self) -> int:
+        """Steps before this run: those that a fork shares with its trunk."""
+        return self.settings.first_epoch * self.steps
 
     def sgd(self, lr: float) -> SGD:
         """Plain SGD over all parameters, with the run's momentum and weight decay."""
@@ -83,6 +88,9 @@ class Method:
 
     def start(self) -> None:
         """Before the first step."""
+
+    def start_after(self, steps: int) -> None:
+        """Before `start` of a fork: its trunk took so many steps, without this method or with other options."""
 
     def before_step(self) -> None:
         """Gradients are there: add the gradient of a penalty, or remove those of zero groups."""
