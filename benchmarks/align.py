@@ -105,7 +105,7 @@ def main() -> int:
     parser.add_argument("--models", default="resnet56,vgg16", help="default: resnet56,vgg16")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    print(f"{'':<32}{'symmetries':>12}{'ours':>10}{'plain':>10}{'ratio':>8}{'assignments':>16}{'similarity':>20}")
+    print(f"{'':<32}{'symmetries':>12}{'ours':>10}{'plain':>10}{'ratio':>8}{'assignments':>18}{'similarity':>26}")
     late = []
     for name in options.models.split(","):
         model = build_model(name, input_shape=SHAPE, classes=10, seed=0).eval()
@@ -122,7 +122,7 @@ def main() -> int:
             reached = f"{ours.similarity:.1f} against {plain.similarity:.1f}"
             print(
                 f"{name + ', ' + label:<32}{tracing:>10.1f} s{ours.seconds:>8.1f} s{plain.seconds:>8.1f} s"
-                f"{plain.seconds / ours.seconds:>7.1f}x{counts:>16}{reached:>20}",
+                f"{plain.seconds / ours.seconds:>7.1f}x{counts:>18}{reached:>26}",
                 flush=True,
             )
             if tracing + ours.seconds > LIMIT:

@@ -25,7 +25,7 @@ from valleyscope.training.losses import batch_loss
 from valleyscope.training.methods.builder import build_method
 from valleyscope.training.methods.checks import check_method
 from valleyscope.training.methods.cut import cut
-from valleyscope.training.methods.method import RunContext
+from valleyscope.training.methods.method import DirectionFactors, RunContext
 from valleyscope.training.methods.record import described_pruning
 from valleyscope.training.parameter_groups import partition
 from valleyscope.training.preflight import check_run
@@ -97,6 +97,7 @@ def train(
     cancelled: Callable[[], bool] | None = None,
     keep: Collection[int] = (),
     trunk: str | Path | None = None,
+    direction_factors: DirectionFactors | None = None,
     **fields: Any,
 ) -> Trained:
     """Train a network in place by SGD, AltSDP or another pruning method.
@@ -104,7 +105,8 @@ def train(
     Settings come as a `Training` or as its fields: `train(model, data, optimizer="altsdp", target=1.6)`,
     or `train(model, data, method="one-shot", of="sgd", sparsity=0.6)` for a network that is trained already. With a
     `directory` the state is saved there every `save_every` seconds and after each epoch, and a killed run resumes from
-    there; on the CPU its weights are bit-equal to those of an uninterrupted run.
+    there; on the CPU its weights are bit-equal to those of an uninterrupted run. The method `sdp` calls
+    `direction_factors` with the model, its groups and the settings, for one factor s_i a group.
 
     `keep` names epochs after which the whole state is kept in the `directory`, for forks: a run with
     `fork={"from": NAME, "epoch": 5}, trunk=DIRECTORY` goes on where that one was after epoch 5 (see docs/forks.md).
@@ -118,7 +120,7 @@ def train(
         model.load_state_dict(point.state.model)
     if keep and directory is None:
         raise ValueError(f"keep={sorted(keep)}: states are kept in the directory of the run: give directory, too")
-    run = _Run(model, data, settings, None if directory is None else Path(directory), save_every)
+    run = _Run(model, data, settings, None if directory is None else Path(directory), save_every, direction_factors)
     run.point, run.keep = point, frozenset(keep)
     run.report = progress or (lambda _: None)
     run.report_every = report_every
@@ -153,7 +155,13 @@ class _Run:
     cancelled: Callable[[], bool]
 
     def __init__(
-        self, model: nn.Module, data: Dataset, settings: Training, directory: Path | None, save_every: float
+        self,
+        model: nn.Module,
+        data: Dataset,
+        settings: Training,
+        directory: Path | None,
+        save_every: float,
+        direction_factors: DirectionFactors | None,
     ) -> None:
         self.model = model
         self.settings = settings
@@ -170,7 +178,7 @@ class _Run:
         self.data = data
         self.groups = partition(model, settings.structure, settings.bias, settings.skip_output, settings.tie_residual)
         self.forecast = forecast(self.groups, settings, self.steps)
-        self.context = RunContext(model, self.groups, data, settings, self.steps)
+        self.context = RunContext(model, self.groups, data, settings, self.steps, direction_factors)
         check_method(self.context)
         self.method = build_method(self.context)
         self.optimizer: Optimizer = self.method.optimizer()

@@ -15,7 +15,7 @@ from valleyscope.training.thresholds import Mode, accumulated_threshold, c_for_s
 
 Structure = Literal["filter", "kernel", "vector", "element"]
 STRUCTURES: tuple[Structure, ...] = ("filter", "kernel", "vector", "element")
-STRENGTHS = ("c", "target", "sparsity", "macs")
+STRENGTHS = ("c", "target", "sparsity", "macs", "strength")
 LARGEST_SEED = 2**63 - 1
 
 
@@ -111,6 +111,16 @@ class Training(BaseModel):
     )
     periods: int | None = Field(None, ge=1, le=10_000, description="periods in which hesso prunes")
     cost_weight: float | None = Field(None, ge=0, le=100, description="weight of the cost of a filter in cop")
+    strength: float | None = Field(None, ge=0, le=1e9, description="λ of sdp, instead of sparsity")
+    factors: Literal["hessian", "ones"] | None = Field(
+        None, description="direction factors of sdp: from the Hessian, or all 1 (soft-thresholding)"
+    )
+    curvature_cut: float | None = Field(
+        None, gt=0, le=1e9, description="eigenvalue above which a direction is not flat, for sdp"
+    )
+    curvature_samples: int | None = Field(
+        None, ge=1, le=10**9, description="training samples of the Hessian, for sdp; by default all"
+    )
     structure: Structure = Field("filter", description="what a group is: filter, kernel, vector or element")
     bias: bool = Field(True, description="keep a filter's bias and BatchNorm parameters in its group")
     skip_output: bool = Field(True, description="leave the output layer out of pruning")

@@ -251,6 +251,9 @@ class Profile(ResponseModel):
     experiment: Identifier
     curves: dict[str, PathProfile]
     lines: dict[str, PathProfile]
+    aligned: dict[str, PathProfile] = Field(
+        {}, description="lines to the second minimum with its hidden units in the order of the first; see `align`"
+    )
 
 
 class PairValues(ResponseModel):

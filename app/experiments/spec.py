@@ -141,6 +141,9 @@ class Plane(BaseModel):
     model_config = _STRICT
     through: tuple[str, str, str] | None = Field(None, description="three points: minima, or bends such as valley.bend")
     around: Name | None = Field(None, description="minimum around which two random directions are taken")
+    aligned: bool = Field(
+        False, description="the minima of `through` with their hidden units in the order of the first, as `align` says"
+    )
     trajectory: Name | None = Field(None, description="minimum whose training path gives the principal directions")
     resolution: int = Field(41, ge=3, le=401, description="grid points along each axis")
     margin: float = Field(0.2, ge=0, le=10, description="space around the named points, as a share of their extent")
@@ -377,12 +380,21 @@ class Spec(BaseModel):
                 if point not in points:
                     message = f"{point!r} is unknown: use one of {', '.join(sorted(points))}"
                     yield InvalidField(("planes", name, "through", index), point, message)
+            if plane.aligned:
+                yield from self._aligned_plane_errors(name, plane)
             for field in ("around", "trajectory"):
                 centre = getattr(plane, field)
                 if centre is not None and centre not in self.minima:
                     yield self._unknown_minimum(("planes", name, field), centre)
             if plane.trajectory in self.minima:
                 yield from self._trajectory_errors(("planes", name, "trajectory"), plane.trajectory)
+
+    def _aligned_plane_errors(self, name: str, plane: Plane) -> Iterator[InvalidField]:
+        path: FieldPath = ("planes", name, "aligned")
+        if self.align == "none":
+            yield InvalidField(path, True, "an aligned plane needs `align: weights` or `activations` in the spec")
+        if not set(plane.through or ("",)) <= set(self.minima):
+            yield InvalidField(path, True, "an aligned plane goes through three minima, not through bends")
 
     def _trajectory_errors(self, path: FieldPath, name: str) -> Iterator[InvalidField]:
         """Principal directions need three points; without this check training would run first."""

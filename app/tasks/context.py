@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from valleyscope.app.experiments.experiment_writer import WORK
 from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.tasks.aligned_minimum import aligned_minimum
 from valleyscope.app.tasks.measured_planes import measured_plane
 from valleyscope.app.tasks.torch_device import SMALLEST_BLOCK, retry_smaller_blocks, torch_device
 from valleyscope.landscape import Bezier, Plane, PolyChain, flatten
@@ -43,6 +44,7 @@ class TaskContext:
         self.data_root = data_root
         self.checkpoints = checkpoints
         self._vectors: dict[str, Tensor] = {}
+        self._aligned: dict[tuple[str, str], Tensor] = {}
         self._curves: dict[str, Curve] = {}
         self._planes: dict[str, Plane] = {}
         self.axes: dict[str, tuple[str, str]] = {}
@@ -106,6 +108,15 @@ class TaskContext:
                 named |= dict(zip(self.spec.bends(name), self.curve(name).points[1:-1], strict=True))
         return named
 
+    def points_on(self, plane: str) -> dict[str, Tensor]:
+        """All named points for a plane: on an aligned one, the minima that it goes through are aligned to the first."""
+        spec = self.spec.all_planes[plane]
+        first, *others = spec.through if spec.aligned and spec.through is not None else ("",)
+        for other in others:
+            if (other, first) not in self._aligned:
+                self._aligned[other, first] = aligned_minimum(self, other, first)[0]
+        return self.points() | {other: self._aligned[other, first] for other in others}
+
     def snapshots(self, minimum: str) -> Tensor:
         """The weights along a training run, one row each, oldest first."""
         return torch.stack([self.weights(file) for file in self.snapshot_files(minimum)])
@@ -135,7 +146,7 @@ class TaskContext:
         if name not in self._planes:
             spec = self.spec.all_planes[name]
             if spec.through is not None:
-                named = self.points()
+                named = self.points_on(name)
                 a, b, c = (named[point] for point in spec.through)
                 self._planes[name] = Plane.through(a, b, c, names=spec.through, complete=spec.complete, seed=spec.seed)
             elif spec.around is not None and spec.directions is not None:

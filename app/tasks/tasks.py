@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from valleyscope.app.experiments.task_results import (
 from valleyscope.app.tasks.align_task import aligned_line
 from valleyscope.app.tasks.compact_task import make_compact
 from valleyscope.app.tasks.context import TaskContext
-from valleyscope.app.tasks.curvature_tasks import measure_curvature
+from valleyscope.app.tasks.curvature_tasks import measure_curvature, training_factors
 from valleyscope.app.tasks.ensemble_task import measure_ensemble
 from valleyscope.app.tasks.estimate_tasks import compute_part, exact_splits, make_picture
 from valleyscope.app.tasks.fit_watch import FitWatch, read_fit
@@ -165,6 +166,7 @@ def _train(context: TaskContext, name: str, report: Report, cancelled: CancelChe
                 cancelled=cancelled,
                 keep=kept_epochs(context.spec, name),
                 trunk=None if settings.fork is None else context.work / settings.fork.start,
+                direction_factors=partial(training_factors, context, name, report, cancelled),
             )
             metrics: dict[str, Any] = {"epochs": [epoch.to_json() for epoch in trained.epochs]}
             if trained.pruning:
@@ -260,7 +262,7 @@ def _frame(context: TaskContext, name: str) -> FramedPlane:
     record = plane_record(
         name,
         context.plane(name),
-        context.points(),
+        context.points_on(name),
         {key: context.curve(key) for key in context.spec.curves_on(name) if context.curve_file(key).is_file()},
         splits=context.spec.splits,
         resolution=spec.resolution,

@@ -86,6 +86,12 @@ def match_activations(
     return Matching(ascent.orders, ascent.assignments)
 
 
+def observed_numbers(symmetries: Symmetries, inputs: Sequence[Any]) -> int:
+    """How many numbers are compared for these inputs: what one batch holds in memory, for each network."""
+    nodes = {place.node for group in symmetries.groups for place in group.observed}
+    return sum(value.numel() for value in _Observer(symmetries.graph, nodes).observe(inputs).values())
+
+
 def _loaded(graph: fx.GraphModule, state: Mapping[str, Any]) -> fx.GraphModule:
     network = copied(graph).eval()
     known = {**dict(network.named_parameters(remove_duplicate=False)), **dict(network.named_buffers())}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from valleyscope.landscape.alignment.activation_matching import match_activations
+from valleyscope.landscape.alignment.activation_matching import match_activations, observed_numbers
 from valleyscope.landscape.alignment.example_input import SAMPLES, DataInputs, as_inputs, random_inputs
 from valleyscope.landscape.alignment.symmetries import (
     TOLERANCE,
@@ -33,8 +33,9 @@ Method = Literal["weights", "activations"]
 """What is compared to find units that correspond: their weights, or their activations on data."""
 METHODS: tuple[str, ...] = get_args(Method)
 _CHECKED = 16
-_OBSERVED = 5000
-_BATCH = 250
+_MOST_SAMPLES, _BATCH = 5000, 250
+_MOST_NUMBERS, _HELD = 2 * 10**9, 5 * 10**7
+"""Activations that are compared, at most but for one batch, and that are held at a time, for each network."""
 
 
 class NotAligned(ValueError):
@@ -111,8 +112,7 @@ class Aligner:
             matching = match_weights(self.symmetries, self._reference, state)
         else:
             assert self._data is not None
-            batches = self._data.batches(_OBSERVED, _BATCH)
-            matching = match_activations(self.symmetries, self._reference, state, batches)
+            matching = match_activations(self.symmetries, self._reference, state, self._batches(self._data))
         aligned = self.symmetries.permuted(state, matching.orders)
         _copy_to_aliases(self.model, aligned)
         change = self._change(state, aligned)
@@ -132,6 +132,12 @@ class Aligner:
             _distance(self.model, aligned, self._reference),
             change,
         )
+
+    def _batches(self, data: DataInputs) -> Iterator[list[Any]]:
+        """Data for activation matching: fewer samples of networks with many activations, which have many pixels."""
+        samples = min(len(data), SAMPLES)
+        each = max(1, observed_numbers(self.symmetries, data.first(samples)) // samples)
+        return data.batches(min(_MOST_SAMPLES, max(_BATCH, _MOST_NUMBERS // each)), max(1, min(_BATCH, _HELD // each)))
 
     def _change(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> float:
         found: list[Sequence[Tensor]] = []

@@ -9,7 +9,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -104,6 +104,7 @@ def _tracks(landscape: Landscape) -> Iterator[Row]:
 
 def _paths(landscape: Landscape) -> Iterator[Row]:
     paths = [*landscape.curves.values(), *landscape.lines.values()]
+    paths += [replace(path, name=f"{path.name} aligned") for path in landscape.aligned.values()]
     columns = _columns(path.splits for path in paths)
     yield ["path", "kind", "start", "end", "t", "arc", *columns]
     for path in paths:

@@ -24,7 +24,7 @@ export function drawAligned(node, matrix, quantity, end, colours) {
   };
   node.replaceChildren(
     element('h3', {}, 'Aligned'),
-    element('table.heat', {},
+    element('table.heat.aligned', {},
       element('thead', {}, element('tr', {}, element('td'), minima.map((minimum) => element('th', { scope: 'col' }, name(minimum))))),
       element('tbody', {}, minima.map((minimum, row) =>
         element('tr', {}, element('th', { scope: 'row' }, name(minimum)), minima.map((_, column) => cell(row, column)))))),

@@ -16,6 +16,7 @@ from valleyscope.app.experiments.plan import Kind, PlanState, plan
 from valleyscope.app.experiments.result_codec import decode, encode
 from valleyscope.app.experiments.spec import BadSpec, parse_spec
 from valleyscope.app.experiments.task_files import is_input, is_output
+from valleyscope.app.tasks.context import TaskContext
 from valleyscope.app.tasks.task_assignment import Assignment
 from valleyscope.app.tasks.tasks import run_task
 from valleyscope.landscape.alignment.symmetries import symmetries
@@ -31,7 +32,7 @@ SPEC: dict[str, Any] = {
     "training": {"epochs": 4},
     "minima": {"a": {"seed": 1}, "b": {"seed": 2}, "c": {"seed": 3}},
     "curves": {},
-    "planes": {"around": {"around": "a", "resolution": 3}},
+    "planes": {"given": {"through": ["a", "b", "c"], "resolution": 3}},
     "points": 9,
     "align": "weights",
     "verdict": {"resamples": 100},
@@ -62,7 +63,7 @@ def run_plan(spec: dict[str, Any], folder: Path, prepare: Any = None) -> Landsca
     try:
         while ready := state.ready():
             for task in ready:
-                assignment = Assignment(parsed, task, folder, None, {})
+                assignment = Assignment(task, parsed, folder, None, {})
                 writer.add_result(task, decode(encode(run_task(assignment, lambda *_: None, lambda: False))))
                 state.done.add(task.id)
                 if prepare is not None:
@@ -145,9 +146,24 @@ def test_other_pairs_are_judged_aligned_too(folder: Path) -> None:
     assert "Hidden units were not aligned" in pair_verdict(landscape, "a", "c")["sentence"]
 
 
+def test_a_plane_can_go_through_aligned_minima(folder: Path) -> None:
+    planes = {name: {"through": ["a", "c", "b"], "resolution": 3, "complete": "random"} for name in ("given", "same")}
+    planes["same"]["aligned"] = True
+    spec = parse_spec(SPEC | {"planes": planes})
+    context = TaskContext(spec, folder, None, {})
+    given, aligned = (context.points_on(name) for name in planes)
+    assert torch.equal(aligned["b"], aligned["a"]), "b is a copy of a in another order"
+    assert not torch.equal(given["b"], given["a"])
+    assert (aligned["c"] - aligned["a"]).norm() < (given["c"] - given["a"]).norm()
+    for changes in ({"align": "none"}, {"planes": {"p": {"around": "a", "aligned": True}}}):
+        with pytest.raises(BadSpec, match="aligned plane"):
+            parse_spec(SPEC | {"planes": planes} | changes)
+
+
 def test_a_network_without_known_symmetries_is_judged_with_the_reason(tmp_path: Path) -> None:
     minima = {"a": {"seed": 1}, "b": {"seed": 2}}
-    spec = SPEC | {"model": {"name": "tests.app.test_alignment:branching"}, "minima": minima}
+    around = {"planes": {"around": {"around": "a", "resolution": 3}}}
+    spec = SPEC | around | {"model": {"name": "tests.app.test_alignment:branching"}, "minima": minima}
     landscape = run_plan(spec, tmp_path)
     assert landscape.verdict is not None
     assert landscape.aligned == {}

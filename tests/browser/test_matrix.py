@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Server, idle, violations
 from tests.landscape.fork_cases import EPOCHS, KINDS, forked
-from tests.landscape.many_minima import many_minima
+from tests.landscape.many_minima import T, many_minima
+from valleyscope.landscape.storage.records import PathValues
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +23,7 @@ def five(shared_server: Server) -> str:
 
 
 def cell(page: Page, first: str, second: str) -> Any:
-    return page.locator(f'.heat button[aria-label^="{first} to {second}:"]')
+    return page.locator(".heat").get_by_role("button", name=re.compile(f"^{first} to {second}:"))
 
 
 def test_a_cell_judges_its_pair_everywhere_and_back_returns(open_page: Any, server: Server, five: str) -> None:
@@ -79,3 +82,16 @@ def test_keys_reach_every_cell_and_the_address_restores_the_pair(
     assert not violations(page, axe)
     page.get_by_role("button", name="Back to m0 and m2").click()
     expect(page.locator(".verdict")).to_contain_text("from m0 to m2")
+
+
+def test_the_aligned_matrix_stands_beside_the_one_as_given(open_page: Any, server: Server) -> None:
+    landscape = many_minima(3)
+    for name, path in landscape.lines.items():  # aligned, no line has a hill
+        flat = {split: PathValues(np.full_like(T, 0.01), values.error) for split, values in path.splits.items()}
+        landscape.aligned[name] = replace(path, splits=flat)
+    path = landscape.send(server.address).removeprefix(server.address)
+    page = open_page(server, f"{path}?pair=m0,m1")
+    idle(page)
+    expect(page.locator(".heat.aligned td[title]")).to_have_count(6)
+    expect(page.locator(".heat.aligned td[title^='m0 to m1']")).to_contain_text("✓")
+    expect(page.locator(".verdict .badge")).to_have_text(["separate", "one basin up to permutation"])

@@ -115,6 +115,7 @@ def profile(id: ExperimentId, request: Request, app_state: State) -> Response:
                 "experiment": id,
                 "curves": {name: path_json(path) for name, path in landscape.curves.items()},
                 "lines": {name: path_json(path) for name, path in landscape.lines.items()},
+                "aligned": {name: path_json(path) for name, path in landscape.aligned.items()},
             }
         )
 
