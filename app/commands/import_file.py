@@ -18,10 +18,11 @@ def import_landscape(
     files: Sequence[Path], out: Path | None, console: Console, timeout: float = TIMEOUT_SECONDS
 ) -> int:
     """Write landscape.h5 and report.html into a folder for each landscape, and print their paths."""
+    files = [file.resolve() if file.is_dir() else file for file in files]  # "." has no name
     with TemporaryDirectory(prefix="valley-import-") as folder:
         found = import_landscapes(files, Path(folder), timeout=timeout)
         for number, landscape in enumerate(found):
-            first = next(file for file in files if file.name in landscape.spec["imported"]["files"]).resolve()
+            first = next(file for file in files if file.name in landscape.spec["imported"]["files"])
             target = out or first.with_name(f"{first.stem}-valley")
             if out is not None and len(found) > 1:
                 target = out / f"{number + 1}-{first.stem}"
@@ -36,10 +37,10 @@ def send_files(files: Sequence[Path], server: str, name: str | None, console: Co
     """Upload the files, and print the address of each landscape."""
     client = connect(server)
     with TemporaryDirectory(prefix="valley-import-") as folder:
-        runs = [file for file in files if file.is_dir()]
+        runs = [file.resolve() for file in files if file.is_dir()]
         if runs:  # snapshots stay here; the server gets their plane
             made = import_landscapes(runs, Path(folder), timeout=TIMEOUT_SECONDS)
-            files = [*(file for file in files if file not in runs), *(found.folder / LANDSCAPE for found in made)]
+            files = [*(file for file in files if not file.is_dir()), *(found.folder / LANDSCAPE for found in made)]
         sent = client.send_landscapes(files, name=name)["items"]
     for landscape in sent:
         console.print(f"{client.server}/experiments/{landscape['id']}", highlight=False, soft_wrap=True)

@@ -76,7 +76,9 @@ export class LiveExperiment extends EventTarget {
 
   /** Whether there are errors to show; losses such as mse have none. */
   get hasErrors() {
-    if (this.planes.size) return [...this.planes.values()].some(({ quantities }) => quantities.some(([, value]) => value === 'error'));
+    const planes = [...this.planes.values()];
+    if (planes.some(({ computed }) => computed)) return planes.some(({ quantities }) => quantities.some(([, value]) => value === 'error'));
+    if (planes.length && !this.active) return false; // such as recorded runs, whose losses nobody computed
     if (this.paths.length) return this.paths.some(({ error }) => Object.values(error).some((list) => list.some(Number.isFinite)));
     return !hasOwnUnit(this.experiment);
   }

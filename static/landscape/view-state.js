@@ -11,17 +11,19 @@ export const SHOWN = {
 };
 
 /** What is shown unless the address says otherwise: files of other tools may lack a split. */
-function usual(splits) {
+function usual(splits, hasErrors) {
+  if (!hasErrors) return splits.includes('train') ? 'train-loss' : 'test-loss';
   if (splits.includes('train')) return splits.includes('test') ? 'pair' : 'train-pair';
   return 'test-pair';
 }
 
 /** The query as typed values; invalid ones are ignored. */
-export function readView(query, planes, splits = ['train', 'test']) {
-  const known = query.show in SHOWN && SHOWN[query.show].panes.every(([split]) => splits.includes(split));
+export function readView(query, planes, splits = ['train', 'test'], hasErrors = true) {
+  const known = query.show in SHOWN
+    && SHOWN[query.show].panes.every(([split, value]) => splits.includes(split) && (value === 'loss' || hasErrors));
   return {
     plane: planes.includes(query.plane) ? query.plane : (planes[0] ?? null),
-    show: known ? query.show : usual(splits),
+    show: known ? query.show : usual(splits, hasErrors),
     form: query.form === '3d' ? '3d' : 'contour',
     log: query.log === '1',
     clip: positive(query.clip),

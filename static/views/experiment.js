@@ -125,7 +125,7 @@ class ExperimentView {
   update(query) {
     showLossUnit(this.live.lossUnit);
     this.live.judge(pairOf(query, this.live.experiment.minima));
-    this.view = readView(query, this.live.planeOrder, this.live.splits);
+    this.view = readView(query, this.live.planeOrder, this.live.splits, this.live.hasErrors);
     this.page.dataset.show = SHOWN[this.view.show].panes.length > 1 ? 'pair' : 'single';
     this.surfaces.update(this.view);
     this.profiles.update(this.view);
