@@ -14,6 +14,7 @@ from rich.console import Console
 
 from valleyscope.app.commands.admin import add_admin_commands
 from valleyscope.app.commands.align import add_align_command
+from valleyscope.app.commands.bench import add_bench_command
 from valleyscope.app.commands.client import add_server
 from valleyscope.app.commands.compact import add_compact_command
 from valleyscope.app.commands.export import export_landscape
@@ -106,12 +107,17 @@ def _parser() -> argparse.ArgumentParser:
     add_server(export)
     export.set_defaults(run=export_landscape)
 
+    add_bench_command(commands)
     add_compact_command(commands)
     add_align_command(commands)
 
-    imported = commands.add_parser("import", help="convert files of other tools into landscapes, here or on a server")
+    imported = commands.add_parser("import", help="convert recorded runs and files of other tools into landscapes")
     imported.add_argument(
-        "files", type=Path, nargs="+", metavar="FILE", help="plane.npz, curve.npz, a surface .h5 or landscape.h5"
+        "files",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="plane.npz, curve.npz, a surface .h5, landscape.h5, or folders of a Recorder (in one common plane)",
     )
     imported.add_argument("--out", type=Path, metavar="DIR", help="output directory (default: beside the first FILE)")
     imported.add_argument("--server", metavar="URL", help="send the files to this server instead")

@@ -1,8 +1,9 @@
 """The cost of a loss of your own and of streamed data, against a plain loop over the same points and blocks.
 
-    python benchmarks/generic.py [--points 12] [--rounds 5]
+    python benchmarks/generic.py [--points 12] [--rounds 5] [--check]
 
-Prints CPU time a sample and point and the ratios; rounds of the three take turns, and the median counts.
+Prints CPU time a sample and point and the ratios; rounds of the three take turns, and the median counts. With --check it
+fails if a loss of your own costs more than 1.05 of the plain loop, or streamed data more than 1.1.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from valleyscope import Evaluator, flatten, unflatten
 
 SAMPLES, BLOCK = 2048, 256
+LIMITS = {"own loss": 1.05, "own loss, streamed": 1.1}
 
 
 def loss(model: nn.Module, batch: Any) -> Tensor:
@@ -40,6 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--points", type=int, default=12)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--check", action="store_true", help="fail if a limit is missed")
     options = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -66,6 +69,9 @@ def main() -> None:
     for name, taken in seconds.items():
         middle = median(taken[1:])
         print(f"{name:20} {1e6 * middle / SAMPLES / options.points:8.2f} us   {middle / base:.3f}")
+    missed = [name for name, limit in LIMITS.items() if median(seconds[name][1:]) > limit * base]
+    if options.check and missed:
+        raise SystemExit(f"over its limit: {', '.join(f'{name} ({LIMITS[name]})' for name in missed)}")
 
 
 if __name__ == "__main__":

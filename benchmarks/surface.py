@@ -71,6 +71,8 @@ CASES = {
     "lenet": Case("lenet", (1, 28, 28), 256, 8, 5, 5.0, 1.8),
     "vgg16": Case("vgg16", (3, 32, 32), 256, 2, 3, 1.5, 1.4),
     "resnet56": Case("resnet56", (3, 32, 32), 512, 1, 5, 2.5, 2.0),
+    # A residual network with BatchNorm and a million parameters.
+    "resnet20x32": Case("resnet56", (3, 32, 32), 256, 1, 3, 1.8, 1.5, {"depth": 20, "width": 32}),
 }
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from valleyscope.landscape import figures as figures
     from valleyscope.landscape.analysis.barriers import barrier as barrier
+    from valleyscope.landscape.analysis.ensembles import ensemble as ensemble
     from valleyscope.landscape.analysis.pair_matrix import pair_matrix as pair_matrix
     from valleyscope.landscape.analysis.pair_verdict import pair_verdict as pair_verdict
     from valleyscope.landscape.analysis.profiles import Profile as Profile
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from valleyscope.landscape.recorder import trajectories as trajectories
     from valleyscope.landscape.report import write_report as write_report
     from valleyscope.landscape.storage.landscape_file import Landscape as Landscape
+    from valleyscope.landscape.training_callbacks import lightning_callback as lightning_callback
+    from valleyscope.landscape.training_callbacks import transformers_callback as transformers_callback
 
 _MODULES = {
     "Bezier": "geometry.curves",
@@ -49,17 +52,20 @@ _MODULES = {
     "along": "analysis.profiles",
     "barrier": "analysis.barriers",
     "compare": "comparison",
+    "ensemble": "analysis.ensembles",
     "evaluate": "evaluation.evaluator",
     "figures": "",
     "fit_curve": "fitting.fit_curve",
     "flatten": "geometry.vectors",
     "import_file": "importers",
+    "lightning_callback": "training_callbacks",
     "line": "analysis.profiles",
     "pair_matrix": "analysis.pair_matrix",
     "pair_verdict": "analysis.pair_verdict",
     "sharpness": "analysis.sharpness",
     "surface": "analysis.surfaces",
     "trajectories": "recorder",
+    "transformers_callback": "training_callbacks",
     "unflatten": "geometry.vectors",
     "verdict": "analysis.verdict",
     "write_report": "report",

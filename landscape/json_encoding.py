@@ -73,6 +73,8 @@ def plane_json(plane: PlaneRecord) -> dict[str, Any]:
         "paths": {name: typed_array(places) for name, places in plane.paths.items()},
         "defining": list(plane.defining),
         "note": plane.note,
+        "explained": None if plane.explained is None else list(plane.explained),
+        "offsets": {name: typed_array(distances) for name, distances in plane.offsets.items()},
         "axes": list(plane.axes),
         "estimate": plane.estimate,
     }

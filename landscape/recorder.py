@@ -20,6 +20,8 @@ from valleyscope.landscape.geometry.planes import Plane
 from valleyscope.landscape.geometry.vectors import as_vector
 from valleyscope.landscape.geometry.wrapped_networks import plain_name, unwrapped
 from valleyscope.landscape.storage.atomic_write import write_atomically
+from valleyscope.landscape.storage.landscape_file import Landscape
+from valleyscope.landscape.storage.records import TRAJECTORY, MinimumRecord, PlaneRecord
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -115,6 +117,30 @@ class Trajectories:
         """The runs, on the contour of a surface of this plane if one is given."""
         figure: Figure = result_figures().trajectories_figure(self, surface, split, self.axis_titles(), **options)
         return figure
+
+    def landscape(self, surface: Surface | None = None, name: str = "trajectories") -> Landscape:
+        """The runs as a landscape to save, report and upload, with the losses of a surface of this plane if given."""
+        x, y = self.plane.axes(21) if surface is None else (surface.x, surface.y)
+        splits = ("train",) if surface is None else tuple(surface.splits)
+        ends = {run: (float(path[-1, 0]), float(path[-1, 1])) for run, path in self.paths.items()}
+        record = PlaneRecord.empty(
+            "trajectories",
+            "principal",
+            x,
+            y,
+            splits,
+            points=ends,
+            distances={run: float(values[-1]) for run, values in self.distances.items()},
+            paths={f"{TRAJECTORY}{run}": path for run, path in self.paths.items()},
+            offsets={f"{TRAJECTORY}{run}": values for run, values in self.distances.items()},
+            defining=(next(iter(self.paths)),),
+            explained=self.plane.explained,
+        )
+        if surface is not None:
+            record.splits, record.loss_unit = dict(surface.splits), surface.unit
+            record.done[:] = True
+        minima = {run: MinimumRecord(run, "recorded") for run in self.paths}
+        return Landscape(name, minima=minima, planes={record.name: record}, provenance={"fingerprint": None})
 
     def axis_titles(self) -> tuple[str, str]:
         first, second = self._shares()

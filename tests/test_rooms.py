@@ -48,6 +48,7 @@ ORDER = {
         {"claim", "json_encoding"},
         {"figures"},
         {"recorder"},
+        {"training_callbacks"},
         {"result_figures"},
         {"report"},
         {"export"},

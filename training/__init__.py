@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from valleyscope.training.compaction import save_compact as save_compact
     from valleyscope.training.datasets import Dataset as Dataset
     from valleyscope.training.datasets import load_dataset as load_dataset
+    from valleyscope.training.loop import AllZero as AllZero
     from valleyscope.training.loop import Cancelled as Cancelled
     from valleyscope.training.loop import Diverged as Diverged
     from valleyscope.training.loop import Trained as Trained
     from valleyscope.training.loop import train as train
     from valleyscope.training.models import build_model as build_model
     from valleyscope.training.parameter_groups import partition as partition
+    from valleyscope.training.pruning_forecast import forecast_loop as forecast_loop
     from valleyscope.training.sdp import sdp_step as sdp_step
     from valleyscope.training.settings import Training as Training
     from valleyscope.training.thresholds import accumulated_threshold as accumulated_threshold
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from valleyscope.training.zero_groups import sparsity as sparsity
 
 _MODULES = {
+    "AllZero": "loop",
     "AltSDP": "altsdp",
     "Cancelled": "loop",
     "Compact": "compaction",
@@ -48,6 +51,7 @@ _MODULES = {
     "compact": "compaction",
     "export_onnx": "compaction",
     "export_program": "compaction",
+    "forecast_loop": "pruning_forecast",
     "load_checkpoint": "checkpoints",
     "load_compact": "compaction",
     "load_dataset": "datasets",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,18 +20,19 @@ from valleyscope.training.batch_norm import frozen_statistics
 from valleyscope.training.checkpoints import save_checkpoint
 from valleyscope.training.datasets import Dataset
 from valleyscope.training.epochs import Epoch, measure
+from valleyscope.training.fork_points import ForkPoint, load_fork_point, save_fork_point
 from valleyscope.training.losses import batch_loss
 from valleyscope.training.methods.builder import build_method
 from valleyscope.training.methods.checks import check_method
 from valleyscope.training.methods.cut import cut
-from valleyscope.training.methods.method import RunContext
+from valleyscope.training.methods.method import DirectionFactors, RunContext
 from valleyscope.training.methods.record import described_pruning
 from valleyscope.training.parameter_groups import partition
 from valleyscope.training.preflight import check_run
 from valleyscope.training.pruning_forecast import Forecast, forecast
-from valleyscope.training.settings import Training, steps_an_epoch
+from valleyscope.training.settings import STRENGTHS, Training, steps_an_epoch
 from valleyscope.training.state import State, identity, load_state, save_state
-from valleyscope.training.zero_groups import ZeroGroups
+from valleyscope.training.zero_groups import ZeroGroups, sparsity
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,10 @@ class Cancelled(Exception):
 
 class Diverged(ArithmeticError):
     """The loss is no longer finite."""
+
+
+class AllZero(Diverged):
+    """Every prunable group is zero: the network computes a constant."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,9 @@ def train(
     progress: Callable[[Progress], None] | None = None,
     report_every: float = 0.2,
     cancelled: Callable[[], bool] | None = None,
+    keep: Collection[int] = (),
+    trunk: str | Path | None = None,
+    direction_factors: DirectionFactors | None = None,
     **fields: Any,
 ) -> Trained:
     """Train a network in place by SGD, AltSDP or another pruning method.
@@ -97,13 +105,23 @@ def train(
     Settings come as a `Training` or as its fields: `train(model, data, optimizer="altsdp", target=1.6)`,
     or `train(model, data, method="one-shot", of="sgd", sparsity=0.6)` for a network that is trained already. With a
     `directory` the state is saved there every `save_every` seconds and after each epoch, and a killed run resumes from
-    there; on the CPU its weights are bit-equal to those of an uninterrupted run.
+    there; on the CPU its weights are bit-equal to those of an uninterrupted run. The method `sdp` calls
+    `direction_factors` with the model, its groups and the settings, for one factor s_i a group.
+
+    `keep` names epochs after which the whole state is kept in the `directory`, for forks: a run with
+    `fork={"from": NAME, "epoch": 5}, trunk=DIRECTORY` goes on where that one was after epoch 5 (see docs/forks.md).
     """
     if settings is not None and fields:
         raise ValueError(f"give settings or single fields ({', '.join(fields)}), not both")
     settings = settings or Training(**fields)
     check_run(model, data, settings)
-    run = _Run(model, data, settings, None if directory is None else Path(directory), save_every)
+    point = _fork_point(settings, trunk)
+    if point is not None:
+        model.load_state_dict(point.state.model)
+    if keep and directory is None:
+        raise ValueError(f"keep={sorted(keep)}: states are kept in the directory of the run: give directory, too")
+    run = _Run(model, data, settings, None if directory is None else Path(directory), save_every, direction_factors)
+    run.point, run.keep = point, frozenset(keep)
     run.report = progress or (lambda _: None)
     run.report_every = report_every
     run.cancelled = cancelled or (lambda: False)
@@ -114,15 +132,36 @@ def train(
         return run.train()
 
 
+def _fork_point(settings: Training, trunk: str | Path | None) -> ForkPoint | None:
+    """Where a fork starts; a fork at epoch 0 shares nothing but the initialisation, which is the model as given."""
+    if settings.fork is None:
+        if trunk is not None:
+            raise ValueError(f"trunk={str(trunk)!r}: give fork, too, as fork={{'from': 'sgd', 'epoch': 5}}")
+        return None
+    if settings.fork.epoch == 0:
+        return None
+    if trunk is None:
+        raise ValueError(f"fork.epoch={settings.fork.epoch}: give trunk, the directory in which the trunk was trained")
+    return load_fork_point(trunk, settings.fork.epoch)
+
+
 class _Run:
     """One run in progress."""
 
+    point: ForkPoint | None
+    keep: frozenset[int]
     report: Callable[[Progress], None]
     report_every: float
     cancelled: Callable[[], bool]
 
     def __init__(
-        self, model: nn.Module, data: Dataset, settings: Training, directory: Path | None, save_every: float
+        self,
+        model: nn.Module,
+        data: Dataset,
+        settings: Training,
+        directory: Path | None,
+        save_every: float,
+        direction_factors: DirectionFactors | None,
     ) -> None:
         self.model = model
         self.settings = settings
@@ -139,7 +178,7 @@ class _Run:
         self.data = data
         self.groups = partition(model, settings.structure, settings.bias, settings.skip_output, settings.tie_residual)
         self.forecast = forecast(self.groups, settings, self.steps)
-        self.context = RunContext(model, self.groups, data, settings, self.steps)
+        self.context = RunContext(model, self.groups, data, settings, self.steps, direction_factors)
         check_method(self.context)
         self.method = build_method(self.context)
         self.optimizer: Optimizer = self.method.optimizer()
@@ -155,8 +194,7 @@ class _Run:
     def resume(self) -> None:
         state = None if self.directory is None else load_state(self.directory, self.identity)
         if state is None:
-            torch.manual_seed(_seed(self.settings.order, 0, stream=2))
-            self.method.start()
+            self._start()
             return
         self.model.load_state_dict(state.model)
         self.method.load_state_dict(state.method)
@@ -167,6 +205,24 @@ class _Run:
         torch.set_rng_state(state.random)
         self.epoch, self.step = state.epoch, state.step
         self.epochs, self.seconds = list(state.epochs), state.seconds
+
+    def _start(self) -> None:
+        """Begin from the initialisation, or where the trunk was."""
+        point, first = self.point, self.settings.first_epoch
+        torch.manual_seed(_seed(self.settings.order, first, stream=2))
+        if point is None:
+            self.method.start()
+            return
+        self.epoch, self.epochs, self.seconds = first, list(point.state.epochs), point.state.seconds
+        if point.settings.order == self.settings.order:
+            torch.set_rng_state(point.state.random)
+        if point.continues(self.settings):
+            self.method.load_state_dict(point.state.method)
+            self.optimizer.load_state_dict(point.state.optimizer)
+        else:
+            point.restore_momentum(self.optimizer, self.model)
+            self.method.start_after(first * self.steps)
+            self.method.start()
 
     def train(self) -> Trained:
         if self.forecast is not None:
@@ -191,6 +247,7 @@ class _Run:
             self.method.facts["cut"] = found
             rate = self.optimizer.param_groups[0]["lr"]
             self.epochs[-1:] = [self._measure(rate, self.epoch)]
+            self._check_groups(self.epochs[-1])
         self._prepare_retraining()
         self._save_snapshot()
         self._save()
@@ -276,7 +333,8 @@ class _Run:
         if now - self.reported >= self.report_every:
             self.reported = now
             self.report(self._progress(loss, learning_rate))
-        if now - self.saved >= self.save_every and self.step < self.steps:
+        # The saved state is what is kept if the method leaves no group: it must not be that network.
+        if now - self.saved >= self.save_every and self.step < self.steps and sparsity(self.groups).groups < 1.0:
             self._save()
 
     def _end_epoch(self, learning_rate: float) -> None:
@@ -287,6 +345,7 @@ class _Run:
         if record is not None:
             if not math.isfinite(record.train_loss):
                 self._raise_diverged(f"the training loss after the epoch is {record.train_loss}")
+            self._check_groups(record)
             self.epochs.append(record)
         self.epoch, self.step = self.epoch + 1, 0
         self._save_snapshot()
@@ -309,13 +368,31 @@ class _Run:
         if self.directory is not None and self.settings.keeps_snapshot_of(self.epoch):
             save_checkpoint(self.directory / f"snapshot-{self.epoch:06d}.safetensors", self.model)
 
-    def _raise_diverged(self, what: str) -> None:
-        kept = ""
+    def _check_groups(self, record: Epoch) -> None:
+        """Refuse a network of which the method left nothing; a run of plain SGD may start from one."""
+        if self.settings.method_name is None or record.zero_groups < 1.0:
+            return
+        raise AllZero(
+            f"all {sum(layer.groups for layer in record.layers)} prunable groups are zero after epoch {record.epoch} "
+            f"({self.settings.method_name}): lower {self._strength()}, or raise floor.{self._keep_last_good()}"
+        )
+
+    def _strength(self) -> str:
+        """The field that decides how much is pruned."""
+        given = [name for name in (*STRENGTHS, "penalty") if getattr(self.settings, name) is not None]
+        return given[0] if given else "c or the strength of the method"
+
+    def _keep_last_good(self) -> str:
+        """Save the weights of the last saved state beside it; returns a sentence about them."""
         state = None if self.directory is None else load_state(self.directory, self.identity)
-        if self.directory is not None and state is not None:
-            path = self.directory / "last-good.safetensors"
-            save_checkpoint(path, state.model, spec=self.settings.model_dump(mode="json"))
-            kept = f" The last good weights, from epoch {state.epoch} on, are in {path.name}."
+        if self.directory is None or state is None:
+            return ""
+        path = self.directory / "last-good.safetensors"
+        save_checkpoint(path, state.model, spec=self.settings.model_dump(mode="json"))
+        return f" The last good weights, from epoch {state.epoch} on, are in {path.name}."
+
+    def _raise_diverged(self, what: str) -> None:
+        kept = self._keep_last_good()
         raise Diverged(
             f"training diverged in epoch {self.epoch + 1}: {what} "
             f"({self.settings.method_name or self.settings.optimizer}, lr {self.optimizer.param_groups[0]['lr']:g}). "
@@ -332,7 +409,14 @@ class _Run:
         self.saved = time.monotonic()
         if self.directory is None:
             return
-        state = State(
+        state = self._state()
+        # Before the state from which a killed run resumes: it would not come by this epoch again.
+        if self.step == 0 and self.epoch in self.keep and not self.is_cut:
+            save_fork_point(self.directory, state, self.settings, self.model, self.optimizer)
+        save_state(self.directory, self.identity, state)
+
+    def _state(self) -> State:
+        return State(
             epoch=self.epoch,
             step=self.step,
             model=self.model.state_dict(),
@@ -342,7 +426,6 @@ class _Run:
             seconds=self._elapsed(),
             method=self.method.state_dict() | {"is_cut": self.is_cut},
         )
-        save_state(self.directory, self.identity, state)
 
     def _progress(self, loss: float, learning_rate: float | None = None, **more: Any) -> Progress:
         rate = self.settings.lr if learning_rate is None else learning_rate

@@ -6,6 +6,7 @@ bias, BatchNorm γ and β), and a last one of everything that is never threshold
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, get_args
@@ -23,12 +24,17 @@ _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 _TRANSPARENT = (nn.Dropout, nn.Dropout2d, nn.Identity)
 
 
+class Assumed(UserWarning):
+    """A partition rests on an assumption, since the network could not be traced."""
+
+
 def partition(
     model: nn.Module,
     structure: Structure = "filter",
     bias: bool = True,
     skip_output: bool = True,
     tie_residual: bool = False,
+    output: str | Sequence[str] | None = None,
 ) -> list[ParameterGroup]:
     """Split the parameters of a network into prunable layers and the rest.
 
@@ -39,7 +45,9 @@ def partition(
     - `element`: each weight by itself (unstructured).
 
     Biases and BatchNorm parameters are never thresholded alone: without weights in their group they are in the rest,
-    like the output layer (`skip_output`).
+    like the output layers (`skip_output`). These are found by tracing the network, all of them where it has several
+    heads; `output` names them instead. A network that cannot be traced is partitioned by the order in which its layers
+    were registered, and a warning (`Assumed`) says what was assumed.
 
     With `tie_residual`, filters whose outputs are added to each other (in residual blocks) are one group: `compact` can
     then remove the channel from the whole stage. Such a layer has several weights; row r of each tensor is in group
@@ -50,13 +58,16 @@ def partition(
     """
     if structure not in get_args(Structure):
         raise ValueError(f"structure={structure!r} is unknown: use one of {', '.join(get_args(Structure))}")
-    layers, norms, output = _find_layers(model)
+    layers, norms, found, reason = _find_layers(model)
+    outputs = found if output is None else _named_outputs([output] if isinstance(output, str) else output, layers)
+    if reason is not None and skip_output:
+        _warn(type(model).__name__, reason, found if output is None else None, has_norms=bool(norms))
     if tie_residual and structure != "filter":
         raise ValueError(f"tie_residual=True ties filters: use structure='filter', not {structure!r}")
     groups: list[ParameterGroup] = []
     assigned: set[Tensor] = set()
     for name, layer in layers.items():
-        if (skip_output and name == output) or layer.weight in assigned:
+        if (skip_output and name in outputs) or layer.weight in assigned:
             continue
         level = "filter" if isinstance(layer, nn.Linear) and structure in ("kernel", "vector") else structure
         members: list[Tensor] = [layer.weight]
@@ -136,24 +147,73 @@ def prunable(groups: Sequence[ParameterGroup]) -> Iterator[ParameterGroup]:
     return (group for group in groups if group["structure"] is not None)
 
 
-def _find_layers(model: nn.Module) -> tuple[dict[str, Layer], dict[str, list[nn.Module]], str | None]:
-    """Layers by name, the BatchNorms after each, and the name of the output layer."""
+Found = tuple[dict[str, Layer], dict[str, list[nn.Module]], list[str], str | None]
+"""Layers by name, the BatchNorms after each, the names of the output layers, and why the network was not traced."""
+
+
+def _find_layers(model: nn.Module) -> Found:
     try:
         graph = fx.Tracer().trace(model)
-    except Exception:  # tracing runs custom code on symbols, which may raise anything
-        return _find_layers_by_order(model)
+    except Exception as error:  # tracing runs custom code on symbols, which may raise anything
+        return (*_find_layers_by_order(model), str(error).partition("\n")[0] or type(error).__name__)
     modules = dict(model.named_modules())
     calls = [node for node in graph.nodes if node.op == "call_module"]
     layers = {name: module for name, module in modules.items() if isinstance(module, _LAYERS)}
     norms: dict[str, list[nn.Module]] = {}
-    output = None
+    last = None
     for node in calls:
         module = modules[str(node.target)]
         if isinstance(module, _LAYERS):
-            output = str(node.target)
+            last = str(node.target)
         if isinstance(module, _NORMS) and (source := _input_layer(node, modules)) in layers:
             norms.setdefault(source, []).append(module)
-    return layers, norms, output
+    heads = _heads(next(node for node in graph.nodes if node.op == "output"), layers)
+    return layers, norms, heads or ([] if last is None else [last]), None
+
+
+def _heads(output: fx.Node, layers: Mapping[str, Layer]) -> list[str]:
+    """The last layer on the way to each of several outputs; none where the network has a single output."""
+    value = output.args[0]
+    parts = list(value.values()) if isinstance(value, Mapping) else value
+    if not isinstance(parts, list | tuple) or len(parts) < 2:
+        return []
+    found: list[str] = []
+    for part in parts:
+        waiting, seen = ([part] if isinstance(part, fx.Node) else []), set()
+        while waiting:
+            node = waiting.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if str(node.target) in layers and node.op == "call_module":
+                found.append(str(node.target))
+            else:
+                waiting += node.all_input_nodes
+    return list(dict.fromkeys(found))
+
+
+def _named_outputs(names: Sequence[str], layers: Mapping[str, Layer]) -> list[str]:
+    for name in names:
+        if name not in layers:
+            raise ValueError(f"output={name!r} is no convolution or linear layer: use one of {', '.join(layers)}")
+    return list(names)
+
+
+def _warn(network: str, reason: str, output: list[str] | None, *, has_norms: bool) -> None:
+    """Say what a partition without a trace assumes."""
+    assumed = []
+    if output:
+        assumed.append(
+            f"the layer registered last, {output[0]!r}, is the output: name the output layers by output=[...]"
+        )
+    if has_norms:
+        assumed.append("a BatchNorm belongs to the layer before it in the same nn.Sequential")
+    if assumed:
+        warnings.warn(
+            f"{network} cannot be traced ({reason}), so partition assumes that {'; and that '.join(assumed)}",
+            Assumed,
+            stacklevel=3,
+        )
 
 
 def _input_layer(node: fx.Node, modules: Mapping[str, nn.Module]) -> str:
@@ -165,7 +225,7 @@ def _input_layer(node: fx.Node, modules: Mapping[str, nn.Module]) -> str:
     return ""
 
 
-def _find_layers_by_order(model: nn.Module) -> tuple[dict[str, Layer], dict[str, list[nn.Module]], str | None]:
+def _find_layers_by_order(model: nn.Module) -> tuple[dict[str, Layer], dict[str, list[nn.Module]], list[str]]:
     """The same from the order of registration; a BatchNorm must follow its layer in one nn.Sequential."""
     layers = {name: module for name, module in model.named_modules() if isinstance(module, _LAYERS)}
     names = {module: name for name, module in layers.items()}
@@ -176,4 +236,4 @@ def _find_layers_by_order(model: nn.Module) -> tuple[dict[str, Layer], dict[str,
             for before, after in pairwise(steps):
                 if before in names and isinstance(after, _NORMS):
                     norms.setdefault(names[before], []).append(after)
-    return layers, norms, next(reversed(layers), None)
+    return layers, norms, list(layers)[-1:]

@@ -6,13 +6,15 @@ import torch
 from torch import nn
 
 from valleyscope.training.datasets import Dataset
-from valleyscope.training.settings import Training
+from valleyscope.training.settings import Training, nothing_left
 
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
 def check_run(model: nn.Module, data: Dataset, settings: Training) -> None:
     """Raise a ValueError if model, data and settings do not fit together."""
+    if settings.fork is not None and settings.fork.epoch >= settings.epochs:
+        raise ValueError(nothing_left(settings))
     samples = len(data.x_train)
     if settings.batch_size > samples:
         raise ValueError(

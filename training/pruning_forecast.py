@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch.optim import SGD, Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
+from valleyscope.training.altsdp import AltSDP
 from valleyscope.training.parameter_groups import ParameterGroup, group_norms, prunable
 from valleyscope.training.settings import Training
+from valleyscope.training.thresholds import accumulated_threshold
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,38 @@ class Forecast:
                 f"raise c, or set target to about the median, {self.median:.3g}"
             )
         return text
+
+
+def forecast_loop(
+    optimizer: AltSDP,
+    batches: int,
+    *,
+    accumulation: int = 1,
+    scheduler: Callable[[Optimizer], LRScheduler] | None = None,
+) -> Forecast:
+    """The forecast of a training loop of your own: the G that AltSDP will reach from here on.
+
+    ``batches`` counts those of the whole run, ``accumulation`` those that share one step of the optimiser.
+    ``scheduler`` makes the scheduler that you step after each of them, such as
+    ``lambda optimizer: OneCycleLR(optimizer, 0.1, total_steps=1000)``: learning rates and cycled momentum count.
+    """
+    if accumulation < 1 or batches < accumulation:
+        raise ValueError(f"batches={batches} and accumulation={accumulation}: give 1 or more, and at least one step")
+    group = next(iter(prunable(optimizer.param_groups)), None)
+    if group is None:
+        raise ValueError("the optimizer has no prunable group: give it partition(model)")
+    probe = SGD([torch.zeros(1, requires_grad=True)], lr=float(group["lr"]), momentum=group["momentum"])
+    schedule = None if scheduler is None else scheduler(probe)
+    rates, momenta = [], []
+    for _ in range(-(-batches // accumulation)):
+        rates.append(float(probe.param_groups[0]["lr"]))
+        momenta.append(float(probe.param_groups[0]["momentum"]))
+        probe.step()
+        if schedule is not None:
+            schedule.step()
+    reach = accumulated_threshold(rates, group["c"], group["mu"], mode=group["mode"], momentum=momenta)
+    norms = torch.cat([group_norms(layer).double() for layer in prunable(optimizer.param_groups)])
+    return Forecast(group["c"], reach, float(norms.min()), float(norms.median()))
 
 
 def forecast(groups: Sequence[ParameterGroup], settings: Training, steps: int) -> Forecast | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,14 @@ from valleyscope.training.thresholds import Mode, accumulated_threshold, c_for_s
 
 Structure = Literal["filter", "kernel", "vector", "element"]
 STRUCTURES: tuple[Structure, ...] = ("filter", "kernel", "vector", "element")
-STRENGTHS = ("c", "target", "sparsity", "macs")
+STRENGTHS = ("c", "target", "sparsity", "macs", "strength")
 LARGEST_SEED = 2**63 - 1
+
+
+class _ThresholdOptions(TypedDict):
+    mode: Mode
+    momentum: float
+    before: int
 
 
 def _check_optimizer(name: str) -> str:
@@ -34,6 +40,14 @@ class Retraining(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     epochs: int = Field(ge=1, le=100_000, description="passes over the training set after the cut")
     lr: float = Field(gt=0, le=1000, description="learning rate; a high one leaves the valley of the start")
+
+
+class Fork(BaseModel):
+    """Where a run leaves another one: it starts from the state that the trunk had after an epoch."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
+    start: str = Field(alias="from", min_length=1, max_length=48, description="the trunk: minimum whose run is left")
+    epoch: int = Field(ge=0, le=100_000, description="epochs that trunk and fork share; 0 for the initialisation only")
 
 
 class Training(BaseModel):
@@ -80,6 +94,9 @@ class Training(BaseModel):
     of: str | None = Field(
         None, max_length=48, description="minimum whose weights the method starts from; a post hoc one cuts at once"
     )
+    fork: Fork | None = Field(
+        None, description="start where another minimum was after an epoch, and continue its schedule. See docs/forks.md"
+    )
     retrain: Retraining | None = Field(None, description="SGD after the cut")
     penalty: float | None = Field(None, ge=0, le=1e6, description="strength of the method's penalty")
     averaging: float | None = Field(None, gt=0, le=1, description="β of rmda: weight of the newest point")
@@ -94,6 +111,16 @@ class Training(BaseModel):
     )
     periods: int | None = Field(None, ge=1, le=10_000, description="periods in which hesso prunes")
     cost_weight: float | None = Field(None, ge=0, le=100, description="weight of the cost of a filter in cop")
+    strength: float | None = Field(None, ge=0, le=1e9, description="λ of sdp, instead of sparsity")
+    factors: Literal["hessian", "ones"] | None = Field(
+        None, description="direction factors of sdp: from the Hessian, or all 1 (soft-thresholding)"
+    )
+    curvature_cut: float | None = Field(
+        None, gt=0, le=1e9, description="eigenvalue above which a direction is not flat, for sdp"
+    )
+    curvature_samples: int | None = Field(
+        None, ge=1, le=10**9, description="training samples of the Hessian, for sdp; by default all"
+    )
     structure: Structure = Field("filter", description="what a group is: filter, kernel, vector or element")
     bias: bool = Field(True, description="keep a filter's bias and BatchNorm parameters in its group")
     skip_output: bool = Field(True, description="leave the output layer out of pruning")
@@ -168,6 +195,12 @@ class Training(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _check_fork(self) -> Training:
+        if self.fork is not None and self.of is not None:
+            raise ValueError(f"of={self.of!r} and fork={self.fork.start!r} both say where to start: remove one of them")
+        return self
+
+    @model_validator(mode="after")
     def _one_strength(self) -> Training:
         given = [f"{name}={value}" for name in STRENGTHS if (value := getattr(self, name)) is not None]
         if len(given) > 1:
@@ -216,6 +249,16 @@ class Training(BaseModel):
         return self.main_epochs + (0 if self.retrain is None else self.retrain.epochs)
 
     @property
+    def first_epoch(self) -> int:
+        """Epochs that are trained already: those that a fork shares with its trunk."""
+        return 0 if self.fork is None else self.fork.epoch
+
+    @property
+    def own_epochs(self) -> int:
+        """Epochs that this run trains itself."""
+        return self.total_epochs - self.first_epoch
+
+    @property
     def initialisation(self) -> int:
         return self.seed if self.init_seed is None else self.init_seed
 
@@ -238,7 +281,7 @@ class Training(BaseModel):
     @property
     def snapshot_count(self) -> int:
         """Number of snapshots of the run."""
-        return -(-self.total_epochs // self.snapshots) if self.snapshots else 0
+        return -(-self.total_epochs // self.snapshots) - self.first_epoch // self.snapshots if self.snapshots else 0
 
     @property
     def expected_share(self) -> float | None:
@@ -246,8 +289,8 @@ class Training(BaseModel):
         return self.sparsity if self.macs is None else 1 - self.macs**0.5
 
     def rates(self, steps: int) -> npt.NDArray[np.float64]:
-        """Learning rates of all steps, with `steps` steps per epoch."""
-        return step_rates(self.schedule, self.lr, self.epochs, steps)
+        """Learning rates of the steps that this run takes itself, with `steps` steps per epoch."""
+        return step_rates(self.schedule, self.lr, self.epochs, steps)[self.first_epoch * steps :]
 
     def scale(self, steps: int, median: float | None = None) -> float:
         """AltSDP's c: as given, or from the target, or the paper's 1e-6; 0 for other optimisers.
@@ -259,18 +302,34 @@ class Training(BaseModel):
         if self.expected_share is not None:
             if median is None:
                 raise ValueError(f"{self.wish}: its c depends on the median of the initial group norms")
-            return c_for_sparsity(
-                self.expected_share, median, self.rates(steps), self.mu, mode=self.mode, momentum=self.momentum
-            )
+            return c_for_sparsity(self.expected_share, median, self.rates(steps), self.mu, **self._threshold(steps))
         if self.target is not None:
-            return c_for_target(self.target, self.rates(steps), self.mu, mode=self.mode, momentum=self.momentum)
+            return c_for_target(self.target, self.rates(steps), self.mu, **self._threshold(steps))
         return 1e-6 if self.c is None else self.c
 
     def reach(self, steps: int, median: float | None = None) -> float:
         """The final G of the run, with `steps` steps per epoch; with `sparsity` the G if the threshold never ended."""
-        return accumulated_threshold(
-            self.rates(steps), self.scale(steps, median), self.mu, mode=self.mode, momentum=self.momentum
-        )
+        return accumulated_threshold(self.rates(steps), self.scale(steps, median), self.mu, **self._threshold(steps))
+
+    def _threshold(self, steps: int) -> _ThresholdOptions:
+        return {"mode": self.mode, "momentum": self.momentum, "before": self.first_epoch * steps}
+
+
+def nothing_left(settings: Training) -> str:
+    """The message for a fork at or after the last epoch."""
+    return (
+        f"fork.epoch={settings.first_epoch} leaves nothing to train with epochs={settings.epochs}: "
+        "fork earlier, or give more epochs"
+    )
+
+
+def fork_file(epoch: int) -> str:
+    """The name of the file with the state after an epoch, in the directory of the trunk.
+
+    >>> fork_file(5)
+    'fork-000005.pt'
+    """
+    return f"fork-{epoch:06d}.pt"
 
 
 def steps_an_epoch(samples: int, batch_size: int) -> int:

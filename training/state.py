@@ -21,7 +21,7 @@ from valleyscope.training.settings import Training
 STATE_FILE = "training-state.pt"
 _LATER_FIELDS = {
     "sparsity", "method", "macs", "of", "retrain", "penalty", "averaging", "polarization", "score", "scope", "periods",
-    "cost_weight", "measure_every", "betas", "eps", "rho", "options",
+    "cost_weight", "measure_every", "betas", "eps", "rho", "options", "fork",
 }  # fmt: skip
 
 

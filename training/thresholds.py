@@ -48,18 +48,23 @@ def accumulated_threshold(
     mu: float,
     *,
     mode: Mode = "prox",
-    momentum: float = 0.0,
+    momentum: float | Sequence[float] | npt.NDArray[np.float64] = 0.0,
+    before: int = 0,
 ) -> float:
     """G, the threshold that a run accumulates over the learning rates of all its steps.
 
+    A step is one of the optimiser: with gradient accumulation there are fewer than batches. ``momentum`` is one number,
+    or one for each step where it is cycled.
+
     In `prox` and `cumulative` G = Σ g(n, γ_n); in `dual` it is the sum of the increments. A group whose norm
-    stays above G cannot be pruned, so compare G with the initial group norms.
+    stays above G cannot be pruned, so compare G with the initial group norms. `before` counts steps that were taken
+    without a threshold: n goes on from there.
 
     >>> round(accumulated_threshold([0.1] * 100, c=1.0, mu=0.5, mode="dual"), 6)  # = g(100, 0.1)
     1.0
     """
-    gamma = np.asarray(rates, dtype=np.float64) / (1.0 - momentum)
-    n = np.arange(1, len(gamma) + 1, dtype=np.float64)
+    gamma = np.asarray(rates, dtype=np.float64) / (1.0 - np.asarray(momentum, dtype=np.float64))
+    n = np.arange(before + 1, before + len(gamma) + 1, dtype=np.float64)
     if mode == "dual":
         steps = n**mu - np.where(n > 1, (n - 1) ** mu, 0.0)
         return float(c * np.sum(gamma ** (mu + 0.5) * steps))
@@ -73,13 +78,14 @@ def c_for_target(
     *,
     mode: Mode = "prox",
     momentum: float = 0.0,
+    before: int = 0,
 ) -> float:
     """The c with which a run over these learning rates accumulates G = `target`."""
     if not (math.isfinite(target) and target >= 0):
         raise ValueError(f"target={target}: the threshold G to reach must be a finite number, zero or more")
     if len(rates) == 0:
         raise ValueError("rates is empty: a target needs the learning rate of every step of the run")
-    return target / accumulated_threshold(rates, 1.0, mu, mode=mode, momentum=momentum)
+    return target / accumulated_threshold(rates, 1.0, mu, mode=mode, momentum=momentum, before=before)
 
 
 def c_for_sparsity(
@@ -90,6 +96,7 @@ def c_for_sparsity(
     *,
     mode: Mode = "prox",
     momentum: float = 0.0,
+    before: int = 0,
 ) -> float:
     """A c with which about `share` of the groups, whose initial norms have this median, are zero after `PRUNING_PART`.
 
@@ -98,7 +105,7 @@ def c_for_sparsity(
     """
     needed = 1.1 * median * (1 + share) if mode == "dual" else 1.1 * median / (1 - share)
     first = rates[: max(1, int(PRUNING_PART * len(rates)))]
-    return c_for_target(needed, first, mu, mode=mode, momentum=momentum)
+    return c_for_target(needed, first, mu, mode=mode, momentum=momentum, before=before)
 
 
 def grown(c: float, epoch: int, epochs: int) -> float:

@@ -27,17 +27,20 @@ if TYPE_CHECKING:
     from valleyscope.landscape import along as along
     from valleyscope.landscape import barrier as barrier
     from valleyscope.landscape import compare as compare
+    from valleyscope.landscape import ensemble as ensemble
     from valleyscope.landscape import evaluate as evaluate
     from valleyscope.landscape import figures as figures
     from valleyscope.landscape import fit_curve as fit_curve
     from valleyscope.landscape import flatten as flatten
     from valleyscope.landscape import import_file as import_file
+    from valleyscope.landscape import lightning_callback as lightning_callback
     from valleyscope.landscape import line as line
     from valleyscope.landscape import pair_matrix as pair_matrix
     from valleyscope.landscape import pair_verdict as pair_verdict
     from valleyscope.landscape import sharpness as sharpness
     from valleyscope.landscape import surface as surface
     from valleyscope.landscape import trajectories as trajectories
+    from valleyscope.landscape import transformers_callback as transformers_callback
     from valleyscope.landscape import unflatten as unflatten
     from valleyscope.landscape import verdict as verdict
     from valleyscope.landscape import write_report as write_report
@@ -100,18 +103,21 @@ _LANDSCAPE = (
     "along",
     "barrier",
     "compare",
+    "ensemble",
     "evaluate",
     "export",
     "figures",
     "fit_curve",
     "flatten",
     "import_file",
+    "lightning_callback",
     "line",
     "sharpness",
     "pair_matrix",
     "pair_verdict",
     "surface",
     "trajectories",
+    "transformers_callback",
     "unflatten",
     "verdict",
     "write_report",

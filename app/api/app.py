@@ -36,6 +36,7 @@ from valleyscope.app.api.routes import (
     landscapes,
     operations,
     optimizers,
+    planes,
     results,
     shares,
 )
@@ -85,6 +86,7 @@ def create_app(settings: Settings, *, page: Path = _PAGE) -> FastAPI:
     for module in (
         bulk,
         experiments,
+        planes,
         events,
         contents,
         results,

@@ -84,7 +84,7 @@ class MinimumCurvature(ResponseModel):
     trace_interval: MaybeNumbers = Field(description="95 % interval")
     density: SpectrumDensity | None
     epochs: dict[str, MaybeNumbers] = Field(
-        description="along training: epoch, largest, residual, trace, trace_error, edge (2 / learning rate)"
+        description="along training: epoch, largest, residual, trace, trace_error, edge of stability (edge)"
     )
     directions: Directions | None
     trials: dict[str, Trial] = Field(description="by the name of the pruned minimum")

@@ -140,6 +140,12 @@ class Surface(ResponseModel):
     distances: dict[str, float] = Field(description="distance of each named point from the plane")
     paths: dict[str, TypedArray] = Field(description="curves and trajectories, projected: n rows of x and y")
     defining: list[str] = Field(description="names of the points that span the plane")
+    explained: list[float] | None = Field(
+        None, description="share of the squared distances of snapshots that each principal direction carries"
+    )
+    offsets: dict[str, TypedArray] = Field(
+        default_factory=dict, description="of trajectories: distance of every snapshot from the plane"
+    )
     axes: list[str] = Field([], description="where x and y lead, for planes along measured directions; else empty")
     level: ToleranceLevel | None = Field(description="null before the verdict, or if the plane does not show its claim")
     note: str

@@ -51,13 +51,14 @@ def _values(row: ExperimentRow) -> dict[str, Any]:
 
 
 def _facts(row: ExperimentRow) -> dict[str, Any]:
-    """A summary of the spec, cached: specs never change, and parsing thousands of them takes seconds."""
-    if row.id not in _facts_by_id:
+    """A summary of the spec, cached: it changes with a new run only, and parsing thousands takes seconds."""
+    key = f"{row.id}:{row.run}"
+    if key not in _facts_by_id:
         if len(_facts_by_id) >= _CACHE_SIZE:
             _facts_by_id.clear()
         origin = {"origin": "gallery"} if is_gallery_id(row.id) else {}
-        _facts_by_id[row.id] = _read(row.spec) | origin
-    return _facts_by_id[row.id]
+        _facts_by_id[key] = _read(row.spec) | origin
+    return _facts_by_id[key]
 
 
 def _read(values: dict[str, Any]) -> dict[str, Any]:

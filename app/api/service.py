@@ -12,11 +12,12 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from valleyscope.app.api.schemas import MOST_TAGS
 from valleyscope.app.devices import CPU
+from valleyscope.app.experiments.amendments import extends
 from valleyscope.app.experiments.cost import CORE, GPU, Device
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE
 from valleyscope.app.experiments.gallery import find_entry, is_gallery_id
 from valleyscope.app.experiments.landscape_import import ImportedLandscape
-from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.experiments.spec import Spec, parse_spec
 from valleyscope.app.experiments.task_files import is_written_by_orchestrator
 from valleyscope.app.jobs.maintenance import Maintenance
 from valleyscope.app.jobs.orchestrator_pool import DEFAULT_PRIORITY, OrchestratorPool
@@ -197,6 +198,20 @@ class Service:
             if row.state in ACTIVE or (row.state == "done" and self._intact(row)):
                 rule = "you can retry one that failed, was cancelled or lost files"
                 raise WrongState(f"experiment {experiment} is {row.state}: {rule}")
+            row = self.experiment_table.start_next_run(connection, experiment)
+            self.orchestrator_pool.jobs.enqueue_experiment(connection, row.id, row.run, row.priority)
+            return row
+
+    def add_plane(self, experiment: str, amended: Spec) -> ExperimentRow:
+        """Continue an experiment that has ended with a spec that has one plane more."""
+        require_own(experiment)
+        with self.database.write(durable=True) as connection:
+            row = self.experiment_table.find(connection, experiment, for_update=True)
+            if row.state in ACTIVE:
+                raise WrongState(f"experiment {experiment} is {row.state}: you can add a plane once it has ended")
+            if not extends(amended, parse_spec(row.spec)):
+                raise WrongState(f"experiment {experiment} got another plane meanwhile: try again")
+            self.experiment_table.amend(connection, experiment, amended)
             row = self.experiment_table.start_next_run(connection, experiment)
             self.orchestrator_pool.jobs.enqueue_experiment(connection, row.id, row.run, row.priority)
             return row

@@ -21,7 +21,7 @@ def import_landscape(
     with TemporaryDirectory(prefix="valley-import-") as folder:
         found = import_landscapes(files, Path(folder), timeout=timeout)
         for number, landscape in enumerate(found):
-            first = next(file for file in files if file.name in landscape.spec["imported"]["files"])
+            first = next(file for file in files if file.name in landscape.spec["imported"]["files"]).resolve()
             target = out or first.with_name(f"{first.stem}-valley")
             if out is not None and len(found) > 1:
                 target = out / f"{number + 1}-{first.stem}"
@@ -35,6 +35,12 @@ def import_landscape(
 def send_files(files: Sequence[Path], server: str, name: str | None, console: Console) -> int:
     """Upload the files, and print the address of each landscape."""
     client = connect(server)
-    for landscape in client.send_landscapes(files, name=name)["items"]:
+    with TemporaryDirectory(prefix="valley-import-") as folder:
+        runs = [file for file in files if file.is_dir()]
+        if runs:  # snapshots stay here; the server gets their plane
+            made = import_landscapes(runs, Path(folder), timeout=TIMEOUT_SECONDS)
+            files = [*(file for file in files if file not in runs), *(found.folder / LANDSCAPE for found in made)]
+        sent = client.send_landscapes(files, name=name)["items"]
+    for landscape in sent:
         console.print(f"{client.server}/experiments/{landscape['id']}", highlight=False, soft_wrap=True)
     return 0

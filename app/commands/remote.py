@@ -51,6 +51,14 @@ def add_commands(commands: Any) -> None:
     how.add_argument("--days", type=float, default=30.0, metavar="N", help="days until it expires (default: 30)")
     how.add_argument("--revoke", action="store_true", help="revoke all links to it")
 
+    plane = _command(commands, "plane", _plane, "add a plane through three minima to an experiment that has ended")
+    plane.add_argument("id", metavar="ID", help="id of the experiment")
+    plane.add_argument("through", metavar="POINT", nargs=3, help="a minimum, or a bend such as valley.bend")
+    plane.add_argument(
+        "--resolution", type=int, default=21, metavar="N", help="grid points along an axis (default: 21)"
+    )
+    plane.add_argument("--name", metavar="NAME", help="name of the plane (default: plane1, plane2, ...)")
+
     fetch = _command(commands, "fetch", _fetch, "download the files of an experiment")
     fetch.add_argument("id", metavar="ID", help="id of the experiment")
     fetch.add_argument("--out", type=Path, metavar="DIR", help="output directory (default: the id)")
@@ -136,6 +144,14 @@ def _share(options: argparse.Namespace, console: Console) -> int:
         return 0
     made = client.post(path, {"days": options.days})
     console.print(f"{client.server}{made['path']}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def _plane(options: argparse.Namespace, console: Console) -> int:
+    client = connect(options.server)
+    body = {"through": options.through, "resolution": options.resolution, "name": options.name}
+    added = client.post(f"/api/experiments/{quote(options.id, safe='')}/planes", body)
+    console.print(f"plane {added['plane']}: experiment {added['state']}", highlight=False)
     return 0
 
 

@@ -46,7 +46,9 @@ def accumulated(settings: Training, steps: int) -> float:
     """
     total = before = 0.0
     try:
-        for epoch in range(settings.epochs):
+        if first := settings.first_epoch * steps:  # n goes on from the trunk
+            before = float(first) ** settings.mu if settings.mode == "dual" else _power_sum(first, settings.mu)
+        for epoch in range(settings.first_epoch, settings.epochs):
             rate = settings.lr * settings.schedule.factor(epoch, settings.epochs) / (1.0 - settings.momentum)
             n = (epoch + 1) * steps
             after = float(n) ** settings.mu if settings.mode == "dual" else _power_sum(n, settings.mu)

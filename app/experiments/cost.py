@@ -56,6 +56,8 @@ _MAX_TILE_POINTS = 41
 _DIVISIBLE = ("surfaces", "profiles", "curvature")
 _PRODUCT = 7  # forward passes that a Hessian-vector product takes
 _SUBSPACE_PRODUCTS = 500  # to find the flat subspace of a small network
+# An estimated surface: some points with all samples, and a few hundred samples at the others. A rule of thumb.
+_ESTIMATE_POINTS, _ESTIMATE_SHARE, _ESTIMATE_SAMPLES = 25, 0.25, 1500
 _SHARPNESS_POINTS = 21  # the minimum, and ten directions of both signs
 
 
@@ -129,12 +131,14 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
     trained = {name: spec.minimum(name) for name in spec.minima if spec.minima[name].checkpoint is None}
     point = forward * (_evaluated_samples(spec) + _statistics_samples(spec, model_info))
     paths = len(spec.all_curves) + len(spec.lines) * (1 if spec.align == "none" else 2)
+    # Each network of a set once for its loss and once for the mean prediction, and the mean of the weights.
+    sets = sum(2 * len(members) + 1 for members in (spec.ensembles or {}).values())
     measured = Work(forward * (train + test))
     pieces = {
         "minima": tuple(
             Work(
-                forward * max(1, trained[name].total_epochs) * ((1 + 3 * _passes(trained[name])) * train + test),
-                trained[name].total_epochs * _passes(trained[name]) * _steps(train, trained[name].batch_size),
+                forward * max(1, trained[name].own_epochs) * ((1 + 3 * _passes(trained[name])) * train + test),
+                trained[name].own_epochs * _passes(trained[name]) * _steps(train, trained[name].batch_size),
             )
             if name in trained
             else measured
@@ -147,8 +151,8 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
             )
             for curve in spec.all_curves.values()
         ),
-        "surfaces": (Work(point * sum(plane.resolution**2 for plane in spec.all_planes.values())),),
-        "profiles": (Work(point * (spec.points * paths + _SHARPNESS_POINTS * len(spec.minima))),),
+        "surfaces": (Work(point * _surface_points(spec)),),
+        "profiles": (Work(point * (spec.points * paths + _SHARPNESS_POINTS * len(spec.minima) + sets)),),
     }
     if spec.curvature is not None:
         pieces["curvature"] = (
@@ -182,6 +186,24 @@ def _products(spec: Spec) -> int:
 def _passes(settings: Training) -> int:
     """Gradients in a step."""
     return 2 if settings.optimizer == "sam" else 1
+
+
+def surface_pairs(spec: Spec) -> int:
+    """Pairs of a sample and a point in the surfaces and paths of a spec."""
+    paths = len(spec.all_curves) + len(spec.lines)
+    points = _surface_points(spec) + spec.points * paths + _SHARPNESS_POINTS * len(spec.minima)
+    return int(points * _evaluated_samples(spec))
+
+
+def _surface_points(spec: Spec) -> float:
+    """Points of all surfaces; of an estimated one, as many as would be the same work."""
+    share = min(1.0, _ESTIMATE_SAMPLES / _evaluated_samples(spec))
+    total = 0.0
+    for plane in spec.all_planes.values():
+        points = plane.resolution**2
+        estimated = _ESTIMATE_POINTS + _ESTIMATE_SHARE * points * share
+        total += points if plane.accuracy is None else min(points, estimated)
+    return total
 
 
 def _stage_hours(stage: str, pieces: Sequence[Work], devices: Sequence[Device]) -> float:

@@ -117,7 +117,7 @@ def trials(spec: Spec) -> dict[str, str]:
     if spec.curvature is None or not spec.curvature.directions:
         return {}
     runs = {name: spec.minimum(name) for name, own in spec.minima.items() if own.checkpoint is None}
-    bases = [name for name in curved_minima(spec) if name in runs and runs[name].method_name is None]
+    bases = [name for name in curved_minima(spec) if name in runs and _is_plain_sgd(runs[name])]
     found = {}
     for name, run in runs.items():
         if run.method_name != "altsdp" or run.of is not None or run.structure == "element":
@@ -126,6 +126,10 @@ def trials(spec: Spec) -> dict[str, str]:
         if base is not None:
             found[name] = base
     return found
+
+
+def _is_plain_sgd(run: Minimum) -> bool:
+    return run.method_name is None and run.optimizer == "sgd"
 
 
 def _same_batches(first: Minimum, second: Minimum) -> bool:

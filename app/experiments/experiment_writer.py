@@ -19,6 +19,7 @@ from typing import IO, Any, TypeVar
 
 import numpy as np
 
+from valleyscope.app.experiments.amendments import extends
 from valleyscope.app.experiments.curvature_files import enter_curvature, has_curvature, vector_file
 from valleyscope.app.experiments.curvature_spec import curved_minima
 from valleyscope.app.experiments.estimate_plan import PARTS, is_exact, is_settled, part_file
@@ -33,6 +34,7 @@ from valleyscope.app.experiments.task_results import (
     Judged,
     MeasuredCurvature,
     MeasuredDirections,
+    MeasuredEnsemble,
     MeasuredPath,
     MeasuredSnapshot,
     Result,
@@ -40,10 +42,12 @@ from valleyscope.app.experiments.task_results import (
     TrainedMinimum,
     TriedTheorem,
 )
+from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.pair_matrix import with_matrices
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import PlaneRecord, line_name
+from valleyscope.training.settings import fork_file
 
 LANDSCAPE = "landscape.h5"
 SPEC = "spec.json"
@@ -105,7 +109,7 @@ class ExperimentWriter:
         match task.kind:
             case Kind.TRAIN:
                 present = task.subject in self.landscape.minima
-                return present and self._has(f"{task.subject}.safetensors")
+                return present and self._has(f"{task.subject}.safetensors") and self._has_states(task.subject)
             case Kind.FIT:
                 return self._has(f"{WORK}/curve-{task.subject}.safetensors")
             case Kind.FRAME:
@@ -131,6 +135,8 @@ class ExperimentWriter:
             case Kind.COMPACT:
                 minimum = self.landscape.minima.get(task.subject)
                 return minimum is not None and minimum.compact is not None
+            case Kind.ENSEMBLE:
+                return task.subject in self.landscape.ensembles
             case Kind.CURVATURE | Kind.SNAPSHOT_CURVATURE | Kind.DIRECTIONS | Kind.TRIAL:
                 vectors = vector_file(self.spec, task)
                 return has_curvature(self.landscape, task) and (vectors is None or self._has(f"{WORK}/{vectors}"))
@@ -160,6 +166,8 @@ class ExperimentWriter:
             case MeasuredPath(record):
                 paths = self.landscape.curves if task.kind is Kind.CURVE else self.landscape.lines
                 paths[record.name] = record
+            case MeasuredEnsemble(record):
+                self.landscape.ensembles[record.name] = record
             case AlignedPath(record, note):
                 if record is None:
                     self.landscape.provenance.setdefault(_NOT_ALIGNED, {})[task.subject] = note
@@ -178,6 +186,8 @@ class ExperimentWriter:
         due = force or time.monotonic() - self._saved >= self.snapshot_every
         if self._changed and due:
             with_matrices(self.landscape)
+            forks = fork_curves(self.landscape)
+            self.landscape.forks = None if forks is None else forks.to_record()
             self.landscape.save(self.directory / LANDSCAPE)
             self._changed = False
             self._saved = time.monotonic()
@@ -189,6 +199,12 @@ class ExperimentWriter:
         if self.landscape.verdict is not None:
             _write_json(self.directory / VERDICT, self.landscape.verdict)
         write_report(self.directory / LANDSCAPE, self.directory / REPORT)
+
+    def _has_states(self, trunk: str) -> bool:
+        """Whether a minimum has the states from which forks still have to start."""
+        forks = {name: own.fork for name, own in self.spec.minima.items() if name not in self.landscape.minima}
+        needed = {fork.epoch for fork in forks.values() if fork is not None and fork.start == trunk and fork.epoch}
+        return all(self._has(f"{WORK}/{trunk}/{fork_file(epoch)}") for epoch in needed)
 
     def _has(self, name: str) -> bool:
         return name in self.elsewhere or (self.directory / name).is_file()
@@ -242,6 +258,7 @@ class ExperimentWriter:
         landscape.minima = _in_order(landscape.minima, spec.minima)
         landscape.curvature = _in_order(landscape.curvature, curved_minima(spec))
         landscape.planes = _in_order(landscape.planes, spec.all_planes)
+        landscape.ensembles = _in_order(landscape.ensembles, spec.ensembles or ())
         landscape.curves = _in_order(landscape.curves, spec.all_curves)
         lines = [line_name(*pair) for pair in spec.lines]
         landscape.lines, landscape.aligned = _in_order(landscape.lines, lines), _in_order(landscape.aligned, lines)
@@ -263,8 +280,9 @@ class ExperimentWriter:
         known = self.directory / SPEC
         if known.is_file():
             before = parse_spec(json.loads(known.read_text(encoding="utf-8")), source=str(known))
-            if before != self.spec and before == _with_accuracy_of(self.spec, before):
-                _write_json(known, self.spec.to_json())  # another accuracy goes on from what is there
+            # Another accuracy goes on from what is there, and so does a spec with more planes.
+            if before != self.spec and (before == _with_accuracy_of(self.spec, before) or extends(self.spec, before)):
+                _write_json(known, self.spec.to_json())
             elif before != self.spec:
                 fields = (name for name in Spec.model_fields if getattr(before, name) != getattr(self.spec, name))
                 raise BadSpec(
@@ -275,7 +293,9 @@ class ExperimentWriter:
             _write_json(known, self.spec.to_json())
         path = self.directory / LANDSCAPE
         if path.is_file():
-            return Landscape.open(path)
+            landscape = Landscape.open(path)
+            landscape.spec = self.spec.to_json()  # it may have got planes since
+            return landscape
         return Landscape(name=self.spec.name, spec=self.spec.to_json(), provenance=_provenance(self.spec))
 
 

@@ -1,7 +1,7 @@
 """The plan of an experiment, written once: a spec becomes tasks with dependencies, and every runner executes these.
 
 train each minimum | make pruned ones compact | fit each curve | frame each plane | tiles of its surface, coarse first
-profile of each curve and line, also aligned | sharpness of each minimum
+profile of each curve and line, also aligned | sharpness of each minimum | sets of minima as one
 curvature, its flat subspace and the theorem's trial | verdict
 """
 
@@ -14,6 +14,7 @@ from enum import StrEnum
 from valleyscope.app.experiments.cost import tile_points
 from valleyscope.app.experiments.curvature_spec import curved_minima, measured_epochs, trials
 from valleyscope.app.experiments.estimate_plan import PARTS, ROUNDS, part_index
+from valleyscope.app.experiments.forks import start_of
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.landscape.claim import planes_in_order
 from valleyscope.landscape.geometry.tiles import Tile, tiles
@@ -34,6 +35,7 @@ class Kind(StrEnum):
     ALIGN = "align"
     SHARPNESS = "sharpness"
     COMPACT = "compact"
+    ENSEMBLE = "ensemble"
     CURVATURE = "curvature"
     SNAPSHOT_CURVATURE = "snapshot-curvature"
     DIRECTIONS = "directions"
@@ -53,6 +55,7 @@ STAGES = {
     Kind.ALIGN: "profiles",
     Kind.SHARPNESS: "profiles",
     Kind.COMPACT: "profiles",
+    Kind.ENSEMBLE: "profiles",
     Kind.CURVATURE: "curvature",
     Kind.SNAPSHOT_CURVATURE: "curvature",
     Kind.DIRECTIONS: "curvature",
@@ -145,9 +148,11 @@ def plane_tiles(spec: Spec, plane: str) -> list[Tile]:
 def _tasks(spec: Spec) -> Iterator[Task]:
     curves, planes = spec.all_curves, spec.all_planes
     for minimum in sorted(spec.minima, key=lambda name: len(spec.sources(name))):
-        source = spec.minima[minimum].of
+        own, source = spec.minima[minimum], start_of(spec, minimum)
+        if own.fork is not None and own.fork.epoch == 0:
+            source = None  # the initialisation is known without the trunk
         # A cut of a trained network takes seconds: it does not wait until all others are trained.
-        priority = 10 if spec.minima[minimum].checkpoint is not None or spec.minimum(minimum).total_epochs else 5
+        priority = 10 if own.checkpoint is not None or spec.minimum(minimum).total_epochs else 5
         yield Task(Kind.TRAIN, minimum, needs=() if source is None else (f"train:{source}",), priority=priority)
     for name, curve in curves.items():
         yield Task(Kind.FIT, name, needs=(f"train:{curve.start}", f"train:{curve.end}"), priority=20)
@@ -180,6 +185,9 @@ def _tasks(spec: Spec) -> Iterator[Task]:
     for name in spec.minima:
         if _may_have_zero_groups(spec, name):
             yield Task(Kind.COMPACT, name, needs=(f"train:{name}",), priority=52)
+    for name, members in (spec.ensembles or {}).items():
+        needs = (*(f"train:{member}" for member in members), *frozen)
+        yield Task(Kind.ENSEMBLE, name, needs=needs, priority=52)
     yield from _curvature_tasks(spec, frozen)
     if spec.between is not None:
         pair = next(pair for pair in spec.lines if set(pair) == set(spec.between))

@@ -56,7 +56,7 @@ def _weights(spec: Spec, tasks: tuple[Task, ...]) -> dict[str, float]:
         match task.kind:
             case Kind.TRAIN:
                 minimum = spec.minimum(task.subject)
-                parts[task.id] = 0.1 if minimum.checkpoint is not None else float(minimum.epochs)
+                parts[task.id] = 0.1 if minimum.checkpoint is not None else float(max(1, minimum.own_epochs))
             case Kind.FIT:
                 parts[task.id] = float(spec.all_curves[task.subject].epochs)
             case Kind.SURFACE:
@@ -69,7 +69,7 @@ def _weights(spec: Spec, tasks: tuple[Task, ...]) -> dict[str, float]:
             case Kind.ESTIMATE:
                 # The first rounds do most of the work; later ones are rarely needed.
                 parts[task.id] = 0.5 ** (task.index // PARTS)
-            case Kind.CURVE | Kind.LINE | Kind.ALIGN | Kind.SHARPNESS | Kind.COMPACT:
+            case Kind.CURVE | Kind.LINE | Kind.ALIGN | Kind.SHARPNESS | Kind.COMPACT | Kind.ENSEMBLE:
                 parts[task.id] = 1.0
             case Kind.FRAME | Kind.PICTURE | Kind.VERDICT | Kind.TRIAL:
                 parts[task.id] = 0.0

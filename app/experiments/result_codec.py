@@ -13,23 +13,12 @@ import numpy as np
 
 from valleyscope.app.experiments.task_results import Result
 from valleyscope.landscape.storage.curvature_record import CurvatureRecord, DirectionsRecord, TrialRecord
+from valleyscope.landscape.storage.ensemble_record import EnsembleRecord
 from valleyscope.landscape.storage.records import Grid, LayerRecord, MinimumRecord, PathRecord, PathValues, PlaneRecord
 
-_RECORDS: dict[str, type[Any]] = {
-    record.__name__: record
-    for record in (
-        *get_args(Result),
-        CurvatureRecord,
-        DirectionsRecord,
-        TrialRecord,
-        Grid,
-        LayerRecord,
-        MinimumRecord,
-        PathRecord,
-        PathValues,
-        PlaneRecord,
-    )
-}
+_LANDSCAPE = (EnsembleRecord, Grid, LayerRecord, MinimumRecord, PathRecord, PathValues, PlaneRecord)
+_CURVATURE = (CurvatureRecord, DirectionsRecord, TrialRecord)
+_RECORDS: dict[str, type[Any]] = {record.__name__: record for record in (*get_args(Result), *_LANDSCAPE, *_CURVATURE)}
 _CONTENT = "content"
 _RECORD, _ARRAY, _TUPLE, _NUMBER = "$record", "$array", "$tuple", "$number"
 

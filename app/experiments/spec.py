@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -12,6 +11,9 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from valleyscope.app.experiments.curvature_spec import Curvature, Direction, curvature_errors
+from valleyscope.app.experiments.families import Pairs, family_errors, judged_pairs, wanted_lines
+from valleyscope.app.experiments.fork_sweep import ForkSweep, label_of, with_forks
+from valleyscope.app.experiments.forks import fork_errors, inherited_from_trunk, start_of, trunk_of
 from valleyscope.app.experiments.method_comparison import star, with_methods
 from valleyscope.app.experiments.spec_errors import InvalidField, raise_errors
 from valleyscope.app.experiments.spec_errors import Path as FieldPath
@@ -26,7 +28,8 @@ from valleyscope.training.settings import LARGEST_SEED, STRENGTHS, Training
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
 _MIN_SNAPSHOTS = 3
-_MOST_MINIMA = 24
+_AS_JSON: Any = {"x-form": "json"}
+"""The form offers one input with JSON for the field."""
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
 
 
@@ -208,7 +211,9 @@ class Spec(BaseModel):
     seed: Seed = Field(0, description="seed of everything without a seed")
     training: Training = Field(Training(), description="settings of all minima, unless a minimum overrides them")
     minima: dict[Name, Minimum] = Field(
-        min_length=1, max_length=256, description="the trained networks, by name; every pair gets its line"
+        min_length=1,
+        max_length=256,
+        description="the trained networks, by name; every pair gets its line, unless pairs chooses",
     )
     methods: tuple[str | dict[str, Any], ...] | None = Field(
         None, max_length=32, description="pruning methods to compare, instead of minima; or objects with their options"
@@ -216,6 +221,20 @@ class Spec(BaseModel):
     sparsities: tuple[float, ...] | None = Field(None, max_length=8, description="shares of zero groups for `methods`")
     macs: tuple[float, ...] | None = Field(None, max_length=8, description="shares of multiply-adds left, instead")
     seeds: int | None = Field(None, ge=1, le=20, description="repetitions of `methods`, each from another seed")
+    pairs: Pairs | None = Field(
+        None,
+        description="pairs of minima that get a line: all (the default), star from the first one, or a list",
+        json_schema_extra=_AS_JSON,
+    )
+    ensembles: dict[Name, tuple[Name, ...]] | None = Field(
+        None,
+        max_length=32,
+        description="sets of minima, evaluated as the mean of weights and the mean of predictions",
+        json_schema_extra=_AS_JSON,
+    )
+    forks: ForkSweep | None = Field(
+        None, description="forks of one minimum at several epochs, beside minima", json_schema_extra=_AS_JSON
+    )
     controls: int | None = Field(
         None, ge=0, le=20, description="seeds of `methods` that have the two controls; by default all"
     )
@@ -248,7 +267,7 @@ class Spec(BaseModel):
     @classmethod
     def _check_minima(cls, values: Any) -> Any:
         if isinstance(values, dict):
-            values = with_methods(values)
+            values = with_forks(with_methods(values))
         if isinstance(values, dict) and values.get("minima") is None:
             message = "minima is missing: name at least one, as {'sgd': {'optimizer': 'sgd'}}"
             raise_errors([InvalidField(("minima",), None, message)])
@@ -261,6 +280,8 @@ class Spec(BaseModel):
                 *self._loss_errors(),
                 *self._split_errors(),
                 *self._method_errors(),
+                *fork_errors(self),
+                *family_errors(self),
                 *self._curve_errors(),
                 *self._plane_errors(),
                 *self._verdict_errors(),
@@ -289,9 +310,6 @@ class Spec(BaseModel):
         return self.verdict.tolerance if given or self.loss_unit == "nats" else None
 
     def _method_errors(self) -> Iterator[InvalidField]:
-        if self.methods is None and len(self.minima) > _MOST_MINIMA:
-            message = f"{len(self.minima)} minima have too many lines between them: give {_MOST_MINIMA} at most"
-            yield InvalidField(("minima",), len(self.minima), message)
         if self.training.of is not None:
             yield InvalidField(("training", "of"), self.training.of, "training cannot have it: give `of` in a minimum")
         for name, own in self.minima.items():
@@ -323,12 +341,12 @@ class Spec(BaseModel):
             yield InvalidField(("minima", name, field), getattr(merged, field), message)
 
     def sources(self, name: str) -> list[str]:
-        """The minima whose weights a minimum starts from, one through the other."""
+        """The minima whose weights or runs a minimum starts from, one through the other."""
         found: list[str] = []
-        source = self.minima[name].of
+        source = start_of(self, name)
         while source in self.minima and source not in found:
             found.append(source)
-            source = self.minima[source].of
+            source = start_of(self, source)
         return found
 
     def _split_errors(self) -> Iterator[InvalidField]:
@@ -414,6 +432,8 @@ class Spec(BaseModel):
         if own.checkpoint is not None:
             return own
         inherited = self.training.model_dump(exclude_unset=True)
+        if (trunk := trunk_of(self, name)) is not None:
+            inherited = inherited_from_trunk(self, name, trunk)
         if own.model_fields_set & {"optimizer", "method"}:  # another method than that of `training`
             inherited = {field: value for field, value in inherited.items() if field not in ("optimizer", "method")}
         merged = {"seed": self.seed} | inherited | own.model_dump(exclude_unset=True)
@@ -441,7 +461,7 @@ class Spec(BaseModel):
         """The curves given, or one that joins the judged pair and one from its first minimum to the control."""
         if self.curves is not None:
             return self.curves
-        if self.between is None:
+        if self.between is None or self.forks is not None:
             return {}
         start, end = self.between
         ends = {"valley": end, "contrast": self.control}
@@ -460,6 +480,10 @@ class Spec(BaseModel):
             return {"around": Plane(around=next(iter(self.minima)))}
         start, end = self.between
         planes = {}
+        if self.forks is not None and len(self.forks.epochs) > 1:
+            first = f"{label_of(self.forks.each[-1])}_e{self.forks.epochs[0]}"
+            if first in self.minima and {start, end} == set(self.forks.judged):
+                planes["forks"] = Plane(through=(start, end, first), complete="random")
         joining = [name for name, curve in self.all_curves.items() if {curve.start, curve.end} == {start, end}]
         if joining:
             planes["valley"] = Plane(through=(start, end, self.bends(joining[0])[0]), complete="random")
@@ -482,8 +506,11 @@ class Spec(BaseModel):
     @property
     def lines(self) -> list[tuple[str, str]]:
         """Every pair of minima, in the order of the spec; of a comparison of methods, SGD and each other network."""
+        if self.forks is not None:
+            known = self.forks.lines(list(self.minima))
+            return [*known, *(pair for pair in judged_pairs(self) if not {pair, pair[::-1]} & set(known))]
         if self.methods is None:
-            return list(combinations(self.minima, 2))
+            return wanted_lines(self)
         start, end = self.between or (None, None)
         judged = [(start, other) for other in (end, self.control) if start in self.minima and other in self.minima]
         return list(dict.fromkeys([*star(list(self.minima)), *judged]))
@@ -493,6 +520,8 @@ class Spec(BaseModel):
         """The two minima that the verdict compares."""
         if self.verdict.between is not None or len(self.minima) < 2:
             return self.verdict.between
+        if self.forks is not None and {*self.forks.judged} <= self.minima.keys():
+            return self.forks.judged
         others = [name for name in self.minima if name != self.verdict.control]
         start, end = (others if len(others) > 1 else list(self.minima))[:2]
         return start, end
@@ -501,6 +530,8 @@ class Spec(BaseModel):
     def control(self) -> str | None:
         """The unrelated minimum beside them."""
         rest = [name for name in self.minima if name not in (self.between or ())]
+        if self.forks is not None:  # a fork is no unrelated minimum
+            rest = [name for name in rest if name not in self.forks.made]
         if self.methods is not None:
             return self.verdict.control or ("control" if "control" in rest else None)
         return self.verdict.control or (rest[0] if rest else None)
@@ -527,7 +558,7 @@ def _settings(minimum: Minimum) -> dict[str, Any]:
     """What makes a minimum: its checkpoint, or the settings of its training."""
     if minimum.checkpoint is not None:
         return {"checkpoint": minimum.checkpoint}
-    return minimum.model_dump(mode="json", exclude={"checkpoint"})
+    return minimum.model_dump(mode="json", by_alias=True, exclude={"checkpoint"})
 
 
 def read_spec(path: str | Path) -> Spec:

@@ -9,6 +9,7 @@ from valleyscope.app.experiments.estimate_plan import PARTS, is_part_file, part_
 from valleyscope.app.experiments.experiment_writer import ALIGNED, LANDSCAPE, REPORT, SPEC, VERDICT, WORK, compact_files
 from valleyscope.app.experiments.plan import Kind, Task
 from valleyscope.app.experiments.spec import Spec
+from valleyscope.training.settings import fork_file
 
 _ORCHESTRATOR_FILES: Final = frozenset({LANDSCAPE, REPORT, SPEC, VERDICT})
 
@@ -24,8 +25,10 @@ def is_input(spec: Spec, task: Task, name: str) -> bool:
         return True
     match task.kind:
         case Kind.TRAIN:
-            source = spec.minima[task.subject].of
-            return source is not None and name == f"{source}.safetensors"
+            own = spec.minima[task.subject]
+            if own.fork is not None:
+                return name == f"{WORK}/{own.fork.start}/{fork_file(own.fork.epoch)}"
+            return own.of is not None and name == f"{own.of}.safetensors"
         case Kind.FIT:
             curve = spec.all_curves[task.subject]
             return name in (f"{curve.start}.safetensors", f"{curve.end}.safetensors")
@@ -40,7 +43,7 @@ def is_input(spec: Spec, task: Task, name: str) -> bool:
             trajectory = spec.all_planes[task.subject].trajectory
             is_snapshot = trajectory is not None and name.startswith(f"{WORK}/{trajectory}/snapshot-")
             return is_snapshot or _is_point(spec, name)
-        case Kind.CURVE | Kind.LINE | Kind.ALIGN | Kind.SHARPNESS:
+        case Kind.CURVE | Kind.LINE | Kind.ALIGN | Kind.SHARPNESS | Kind.ENSEMBLE:
             return _is_point(spec, name)
         case Kind.COMPACT:
             return name == f"{task.subject}.safetensors"
@@ -72,7 +75,7 @@ def is_output(task: Task, name: str) -> bool:
             return name in (*compact_files(subject), f"{WORK}/compact-{subject}.json")
         case Kind.ESTIMATE:
             return name == part_file(WORK, subject, *divmod(task.index, PARTS))
-        case Kind.FRAME | Kind.SURFACE | Kind.PICTURE | Kind.VERDICT:
+        case Kind.FRAME | Kind.SURFACE | Kind.PICTURE | Kind.ENSEMBLE | Kind.VERDICT:
             return False
 
 

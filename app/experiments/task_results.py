@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from valleyscope.landscape.storage.curvature_record import CurvatureRecord, DirectionsRecord, TrialRecord
+from valleyscope.landscape.storage.ensemble_record import EnsembleRecord
 from valleyscope.landscape.storage.records import Floats, Grid, MinimumRecord, PathRecord, PlaneRecord
 
 
@@ -70,6 +71,11 @@ class CompactedMinimum:
 
 
 @dataclass(frozen=True)
+class MeasuredEnsemble:
+    record: EnsembleRecord
+
+
+@dataclass(frozen=True)
 class MeasuredCurvature:
     record: CurvatureRecord
 
@@ -106,6 +112,7 @@ Result = (
     | AlignedPath
     | MeasuredSharpness
     | CompactedMinimum
+    | MeasuredEnsemble
     | MeasuredCurvature
     | MeasuredSnapshot
     | MeasuredDirections

@@ -230,6 +230,11 @@ class ExperimentTable:
             state = {"state": row.state, "run": row.run, "cancelling": True}
             append_events(connection, experiment, [("state", state)] if announce else [])
 
+    def amend(self, connection: sa.Connection, experiment: str, spec: Spec) -> None:
+        """Replace a spec by one that asks for more. Its digest stays that of the submission, which its key names."""
+        values = {"spec": json.dumps(spec.to_json(), allow_nan=False)}
+        connection.execute(experiments.update().where(experiments.c.id == experiment).values(values))
+
     def start_next_run(self, connection: sa.Connection, experiment: str) -> ExperimentRow:
         values = {"state": "queued", "stage": "queued", "finished": None, "error": None, "cancel": False}
         row = connection.execute(

@@ -121,14 +121,17 @@ class TaskContext:
         """The weights along a training run, one row each, oldest first."""
         return torch.stack([self.weights(file) for file in self.snapshot_files(minimum)])
 
-    def trajectories(self, plane: str) -> dict[str, Floats]:
-        """The snapshots of every trained minimum that kept some, projected on a plane, one row of x and y each."""
-        found = {}
+    def trajectories(self, plane: str) -> tuple[dict[str, Floats], dict[str, Floats]]:
+        """The snapshots of every trained minimum that kept some, projected on a plane, and their distances from it."""
+        found, offsets = {}, {}
         for minimum in self.spec.minima:
             if self.minimum_file(minimum).is_file() and (files := self.snapshot_files(minimum)):
                 # One at a time: a hundred copies of a large network would not fit into memory.
-                found[minimum] = np.array([self.plane(plane).coordinates(self.weights(file)) for file in files])
-        return found
+                weights = map(self.weights, files)
+                places = [(self.plane(plane).coordinates(each), self.plane(plane).distance(each)) for each in weights]
+                found[minimum] = np.array([place for place, _ in places])
+                offsets[minimum] = np.array([distance for _, distance in places])
+        return found, offsets
 
     def snapshot_files(self, minimum: str) -> list[Path]:
         return sorted((self.work / minimum).glob("snapshot-*.safetensors"))

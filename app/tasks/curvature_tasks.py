@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from valleyscope.app.experiments.curvature_files import curvature_files, snapshot_file, wanted_directions
+from valleyscope.app.experiments.curvature_files import curvature_files, snapshot_file, vector_file, wanted_directions
 from valleyscope.app.experiments.curvature_spec import Curvature as CurvatureSpec
 from valleyscope.app.experiments.curvature_spec import trials
 from valleyscope.app.experiments.plan import Kind, Task
@@ -26,7 +26,7 @@ from valleyscope.app.experiments.task_results import (
 from valleyscope.app.tasks.context import TaskContext
 from valleyscope.app.tasks.measured_planes import FLAT
 from valleyscope.app.tasks.torch_device import torch_device
-from valleyscope.landscape.curvature.flat_subspace import FlatSubspace, flat_subspace
+from valleyscope.landscape.curvature.flat_subspace import FlatSubspace, direction_factors, flat_subspace
 from valleyscope.landscape.curvature.products import BatchNorm
 from valleyscope.landscape.curvature.spectrum import Curvature, curvature
 from valleyscope.landscape.curvature.theorem_trial import Prediction, losses_along, predict
@@ -34,7 +34,7 @@ from valleyscope.landscape.curvature.weight_groups import WeightGroups, weight_g
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.curvature_record import CurvatureRecord, DirectionsRecord, TrialRecord
 from valleyscope.training.checkpoints import load_checkpoint, read_checkpoint
-from valleyscope.training.parameter_groups import partition
+from valleyscope.training.parameter_groups import ParameterGroup, partition
 from valleyscope.training.settings import Training
 
 Report = Callable[[float, dict[str, Any]], None]
@@ -56,7 +56,8 @@ def measure_curvature(context: TaskContext, task: Task, report: Report, cancelle
 def _kept(context: TaskContext, task: Task, report: Report, cancelled: CancelCheck) -> Result:
     """The result that the task left when it ran before, or a new one."""
     file = context.work / curvature_files(task.kind, task.subject)[0]
-    if not file.is_file():
+    vectors = vector_file(context.spec, task)
+    if not file.is_file() or not (vectors is None or (context.work / vectors).is_file()):
         measure = _spectrum if task.kind is Kind.CURVATURE else _directions
         result = measure(context, task.subject, report, cancelled)
         with write_atomically(file) as target:
@@ -77,6 +78,7 @@ def _spectrum(context: TaskContext, name: str, report: Report, cancelled: Cancel
         density=asked.density,
         probes=asked.probes,
         batch_norm=_batch_norm(context),
+        loss=context.spec.loss,
         seed=context.spec.seed,
         memory_limit=asked.memory_limit,
         state_path=state,
@@ -125,6 +127,7 @@ def _snapshot(context: TaskContext, name: str, epoch: int, report: Report, cance
         density=False,
         probes=asked.probes,
         batch_norm=_batch_norm(context),
+        loss=context.spec.loss,
         seed=context.spec.seed,
         memory_limit=asked.memory_limit,
         progress=_progress(report),
@@ -147,6 +150,7 @@ def _directions(context: TaskContext, name: str, report: Report, cancelled: Canc
         relative=asked.relative,
         kind=asked.kind,
         batch_norm=_batch_norm(context),
+        loss=context.spec.loss,
         seed=context.spec.seed,
         memory_limit=asked.memory_limit,
         state_path=state,
@@ -160,7 +164,14 @@ def _directions(context: TaskContext, name: str, report: Report, cancelled: Canc
     if bool(direction.any()):
         distances = np.array(_DISTANCES)
         losses = losses_along(
-            network, point, _data(context), direction, subspace, distances, batch_norm=_batch_norm(context)
+            network,
+            point,
+            _data(context),
+            direction,
+            subspace,
+            distances,
+            batch_norm=_batch_norm(context),
+            loss=context.spec.loss,
         )
         record.distances = distances
         record.losses = {"flat": losses.flat, "groups": losses.groups, "sharpest": losses.sharpest}
@@ -245,6 +256,33 @@ def _scores(found: Prediction) -> dict[str, float]:
     return {"zero": float(found.zero)} | {
         score: float(getattr(found, score)) for score in ("agreement", "auc", "correlation")
     }
+
+
+def training_factors(
+    context: TaskContext,
+    name: str,
+    report: Report,
+    cancelled: CancelCheck,
+    model: nn.Module,
+    groups: Sequence[ParameterGroup],
+    settings: Training,
+) -> Tensor:
+    """The direction factors of a network in training, for the method `sdp`."""
+    samples = settings.option("curvature_samples") or context.spec.samples
+    return direction_factors(
+        model,
+        model,
+        (context.data.x_train[:samples], context.data.y_train[:samples]),
+        groups,
+        settings.option("curvature_cut"),
+        batch_norm=_batch_norm(context),
+        loss=context.spec.loss,
+        seed=context.spec.seed,
+        memory_limit=asked_curvature(context.spec).memory_limit,
+        state_path=context.work / name / "subspace-state.pt",
+        progress=_progress(report),
+        cancelled=cancelled,
+    )
 
 
 def asked_curvature(spec: Spec) -> CurvatureSpec:

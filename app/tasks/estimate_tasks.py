@@ -55,6 +55,7 @@ class PlaneEstimate:
         self._decided = -1
         self._added = -1
         self._requests: dict[str, list[Request]] = {}
+        self.computed_rounds = 0
 
     def requests(self, round: int) -> dict[str, list[Request]]:
         """What a round computes, by split; nothing once the plane is settled."""
@@ -93,8 +94,9 @@ class PlaneEstimate:
             pairs += piece.pairs(self.sizes[split])
             columns = self._compute(split, piece, cancelled)
             arrays[f"{key}.loss"] = np.stack([column.loss for column in columns])
-            if columns[0].wrong is not None:
-                arrays[f"{key}.wrong"] = np.stack([column.wrong for column in columns])
+            misses = [column.wrong for column in columns if column.wrong is not None]
+            if misses:
+                arrays[f"{key}.wrong"] = np.stack(misses)
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)
         with write_atomically(path) as file:
@@ -149,6 +151,7 @@ class PlaneEstimate:
         self._added = round
         if not any(requests.values()):
             return
+        self.computed_rounds = round + 1
         files = []
         for part in range(PARTS):
             with np.load(self._path(round, part), allow_pickle=False) as arrays:
@@ -181,7 +184,7 @@ def make_picture(context: TaskContext, name: str, round: int) -> EstimatedPlane:
     about: dict[str, Any] = {
         "accuracy": estimate.accuracy,
         "seed": context.spec.seed,
-        "rounds": round + 1,
+        "rounds": estimate.computed_rounds,
         "evaluated": estimate.evaluated,
         "settled": settled,
         "exact": estimate.exact,

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from safetensors.torch import save
 from torch import Generator, Tensor
 
 from valleyscope.app.experiments.experiment_writer import ALIGNED
+from valleyscope.app.experiments.forks import kept_epochs
 from valleyscope.app.experiments.plan import Kind, Task, plane_tiles
 from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.experiments.task_results import (
@@ -30,7 +32,8 @@ from valleyscope.app.experiments.task_results import (
 from valleyscope.app.tasks.align_task import aligned_line
 from valleyscope.app.tasks.compact_task import make_compact
 from valleyscope.app.tasks.context import TaskContext
-from valleyscope.app.tasks.curvature_tasks import measure_curvature
+from valleyscope.app.tasks.curvature_tasks import measure_curvature, training_factors
+from valleyscope.app.tasks.ensemble_task import measure_ensemble
 from valleyscope.app.tasks.estimate_tasks import compute_part, exact_splits, make_picture
 from valleyscope.app.tasks.fit_watch import FitWatch, read_fit
 from valleyscope.app.tasks.task_assignment import Assignment
@@ -52,6 +55,7 @@ from valleyscope.training.checkpoints import Checkpoint, check_state, load_check
 from valleyscope.training.epochs import Epoch, measure
 from valleyscope.training.loop import Progress
 from valleyscope.training.parameter_groups import partition
+from valleyscope.training.settings import fork_file
 
 Report = Callable[[float, dict[str, Any]], None]
 CancelCheck = Callable[[], bool]
@@ -116,6 +120,8 @@ def _run(context: TaskContext, task: Task, report: Report, cancelled: CancelChec
             return _sharpness(context, task.subject, cancelled)
         case Kind.COMPACT:
             return make_compact(context, task.subject)
+        case Kind.ENSEMBLE:
+            return measure_ensemble(context, task.subject, cancelled)
         case Kind.CURVATURE | Kind.SNAPSHOT_CURVATURE | Kind.DIRECTIONS | Kind.TRIAL:
             return measure_curvature(context, task, report, cancelled)
         case Kind.VERDICT:
@@ -125,15 +131,16 @@ def _run(context: TaskContext, task: Task, report: Report, cancelled: CancelChec
 def _train(context: TaskContext, name: str, report: Report, cancelled: CancelCheck) -> TrainedMinimum:
     settings = context.spec.minimum(name)
     path = context.minimum_file(name)
+    kept = [context.work / name / fork_file(epoch) for epoch in kept_epochs(context.spec, name)]
     described = {
         "name": name,
         "dataset": context.spec.dataset,
         "fingerprint": context.data.fingerprint,
         "model": context.spec.model.model_dump(),
-        "training": settings.model_dump(mode="json", exclude={"checkpoint"}),
+        "training": settings.model_dump(mode="json", by_alias=True, exclude={"checkpoint"}),
         "device": device_name(),
     }
-    if not path.is_file():
+    if not path.is_file() or not all(file.is_file() for file in kept):
         if settings.checkpoint is not None:
             _adopt(context, name, described)
         else:
@@ -151,7 +158,15 @@ def _train(context: TaskContext, name: str, report: Report, cancelled: CancelChe
                 report(progress.share, details)
 
             trained = train(
-                model, context.data, settings, directory=context.work / name, progress=watch, cancelled=cancelled
+                model,
+                context.data,
+                settings,
+                directory=context.work / name,
+                progress=watch,
+                cancelled=cancelled,
+                keep=kept_epochs(context.spec, name),
+                trunk=None if settings.fork is None else context.work / settings.fork.start,
+                direction_factors=partial(training_factors, context, name, report, cancelled),
             )
             metrics: dict[str, Any] = {"epochs": [epoch.to_json() for epoch in trained.epochs]}
             if trained.pruning:
@@ -243,6 +258,7 @@ def _augmentation(context: TaskContext) -> Callable[[Tensor, Generator], Tensor]
 def _frame(context: TaskContext, name: str) -> FramedPlane:
     """Where everything with a name lies on a plane, and the grid that frames it."""
     spec = context.spec.all_planes[name]
+    trajectories, offsets = context.trajectories(name)
     record = plane_record(
         name,
         context.plane(name),
@@ -253,7 +269,8 @@ def _frame(context: TaskContext, name: str) -> FramedPlane:
         margin=spec.margin,
         defining=spec.through or tuple(filter(None, (spec.around, spec.trajectory))),
         path_points=context.spec.points,
-        trajectories=context.trajectories(name),
+        trajectories=trajectories,
+        offsets=offsets,
         axes=context.axes.get(name, ()),
     )
     record.loss_unit = context.spec.loss_unit

@@ -62,16 +62,21 @@ def _density(record: CurvatureRecord) -> dict[str, Floats] | None:
 
 
 def _epochs(record: CurvatureRecord, minimum: MinimumRecord | None) -> dict[str, Floats]:
-    """Largest eigenvalue and trace along training; ``edge`` is 2 / learning rate, above which SGD is unstable."""
+    """Largest eigenvalue and trace along training; ``edge`` is that of stability: 2 / learning rate for plain SGD.
+
+    Momentum moves it to 2 (1 + momentum) / learning rate; other optimisers have none that one number could tell.
+    """
     if not record.epochs:
         return {}
     columns = dict(record.epochs)
     known = {} if minimum is None else minimum.epochs
-    if {"epoch", "learning_rate"} <= known.keys():
+    settings = {} if minimum is None else minimum.settings
+    if {"epoch", "learning_rate"} <= known.keys() and settings.get("optimizer", "sgd") in ("sgd", "altsdp"):
+        room = 2 * (1 + float(settings.get("momentum", 0.0)))
         rates = dict(zip(known["epoch"].tolist(), known["learning_rate"].tolist(), strict=True))
         at = np.array([rates.get(epoch, np.nan) for epoch in columns["epoch"].tolist()])
         with np.errstate(divide="ignore"):
-            columns["edge"] = np.where(at > 0, 2 / at, np.nan)
+            columns["edge"] = np.where(at > 0, room / at, np.nan)
     return columns
 
 

@@ -29,6 +29,8 @@ from valleyscope.landscape.network.graph_rewrites import (
     remove_pooling,
 )
 
+_MOST_TRANSFORMED = 250_000_000
+"""Bytes of transformed weights of all layers, beyond which layers share the memory for theirs."""
 _ALGORITHMS: dict[int, type[RowFilter | TileFilter]] = {3: TileFilter, 5: RowFilter}
 """By taps: filtering 5 x 5 kernels along both axes would lose too much accuracy."""
 
@@ -38,12 +40,14 @@ class WinogradConvolution:
 
     The weights of a point are combined first and transformed then: transformed weights are four times as many. With
     ``reuse`` every output is in the same memory: only for networks that call the layer once in a forward pass and do
-    not need its output in the next one.
+    not need its output in the next one. With ``share_weights`` they are transformed at every call, in memory that all
+    layers share: for networks so large that the transformed weights of all layers would fill the memory.
     """
 
     is_replacement = True
 
     def __init__(self, layer: nn.Conv2d, workspace: Workspace, rows: int, columns: int, *, reuse: bool = False) -> None:
+        self.share_weights = False
         self.layer = layer
         self.order = CHANNELS_LAST
         self.window: Window = (1, 1)
@@ -74,16 +78,26 @@ class WinogradConvolution:
         """Set the weights to a point."""
         assert self._weights is not None
         self._combined = self._weights.at(coefficients, out=self._combined)
+        if self.share_weights:
+            return
         if self._transformed is None:
             self._transformed = self._combined.new_empty(len(self._kernel_transform), self._combined.shape[1])
         torch.mm(self._kernel_transform, self._combined, out=self._transformed)
+
+    def _transformed_weights(self) -> Tensor | None:
+        """The transformed weights of the point; None before one is set."""
+        if not self.share_weights or self._combined is None:
+            return self._transformed
+        shared = self._workspace.weights(len(self._kernel_transform), self._combined.shape[1])
+        return torch.mm(self._kernel_transform, self._combined, out=shared)
 
     def clear(self) -> None:
         """Free the basis and the last output."""
         self._weights = self._combined = self._transformed = self._output = None
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self._transformed is None:
+        transformed = self._transformed_weights()
+        if transformed is None:
             return pooled_in_place(self._forward(x), self.window)  # a trial run, before a point is set
         samples, channels, *sides = x.shape
         rows, columns = (side + 2 * self.algorithm.padding - self.algorithm.taps + 1 for side in sides)
@@ -92,10 +106,10 @@ class WinogradConvolution:
         if min(rows, columns) < 1:
             return self._forward(x)  # raises torch's error
         y = self._output_buffer(samples, algorithm, x)
-        samples_per_group = algorithm.samples_per_group(channels, self._transformed.nbytes)
+        samples_per_group = algorithm.samples_per_group(channels, transformed.nbytes)
         for start in range(0, samples, samples_per_group):
             part = slice(start, min(samples, start + samples_per_group))
-            values = self._convolver_for(algorithm, part.stop - start).convolve(x[part], self._transformed)
+            values = self._convolver_for(algorithm, part.stop - start).convolve(x[part], transformed)
             values = pooled_in_place(values, self.window)
             if self.layer.bias is None:
                 y[part] = values
@@ -150,6 +164,12 @@ def find_winograd_layers(network: nn.Module, record: CallRecord, *, reuse: bool 
         and owners[id(call.module.weight)] == 1
         and _is_faster(call.module, *call.output[2:])
     ]
+    transformed = sum(
+        convolution.weight.nbytes * len(convolution.algorithm.kernel_transform) // convolution.algorithm.taps**2
+        for convolution in found
+    )
+    for convolution in found:
+        convolution.share_weights = transformed > _MOST_TRANSFORMED
     if graph is not None:
         for convolution in found:
             convolution.window = remove_pooling(graph, convolution.layer) or (1, 1)

@@ -17,6 +17,13 @@ class Workspace:
     def __init__(self) -> None:
         self.generation = 0
         self._memory = torch.empty(0, dtype=torch.float32)
+        self._weights = torch.empty(0, dtype=torch.float32)
+
+    def weights(self, rows: int, columns: int) -> Tensor:
+        """Memory for the transformed weights of one layer, until the next layer asks for it."""
+        if rows * columns > len(self._weights):
+            self._weights = torch.empty(rows * columns, dtype=torch.float32)
+        return self._weights[: rows * columns].view(rows, columns)
 
     def cut(self, *shapes: tuple[int, ...]) -> list[Tensor]:
         """Tensors of these shapes, one after the other from the start of the memory."""

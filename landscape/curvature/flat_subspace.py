@@ -26,6 +26,7 @@ from valleyscope.landscape.curvature.products import BatchNorm, CurvatureProduct
 from valleyscope.landscape.curvature.saved_state import SavedState
 from valleyscope.landscape.curvature.spectrum import Progress, basis_like
 from valleyscope.landscape.curvature.weight_groups import Partition, WeightGroups, weight_groups
+from valleyscope.landscape.evaluation.objectives import Loss
 from valleyscope.landscape.evaluation.splits import Data
 from valleyscope.landscape.fitting.checkpoint import digest
 from valleyscope.landscape.geometry.inner_products import chunks
@@ -82,6 +83,7 @@ def flat_subspace(
     batch_norm: BatchNorm = "population",
     split: str = "train",
     samples: int | None = None,
+    loss: Loss = None,
     most_products: int | None = None,
     seed: int = 0,
     memory_limit: int | None = None,
@@ -115,6 +117,7 @@ def flat_subspace(
         batch_norm=batch_norm,
         split=split,
         samples=samples,
+        loss=loss,
         memory_limit=memory_limit,
         cancelled=cancelled,
         on_product=None if progress is None else (lambda done: progress(done, max(done, most))),
@@ -129,7 +132,13 @@ def flat_subspace(
         "split": split,
         "basis": basis,
     }
-    asked |= {"samples": samples, "products": most, "seed": seed, "point": digest([point, products.labels])}
+    asked |= {
+        "samples": samples,
+        "loss": str(loss),
+        "products": most,
+        "seed": seed,
+        "point": digest([point, products.labels]),
+    }
     saved = SavedState(state_path, asked)
     found = eigenpairs(
         products,

@@ -1,14 +1,15 @@
 """Products of the Hessian, or of the generalised Gauss-Newton matrix, with vectors; the matrix is never formed.
 
-The loss is the mean cross-entropy over the samples. Its second derivative is taken by differentiating the gradient
-again. At the kink of a ReLU, torch takes the derivative from the left, so the Hessian is that of the smooth piece on
-which the point lies: the curvature of the kinks themselves is not in it.
+The loss is the mean over the samples: cross-entropy, or any loss by name or as a function. Its second derivative is
+taken by differentiating the gradient again. At the kink of a ReLU, torch takes the derivative from the left, so the
+Hessian is that of the smooth piece on which the point lies: the curvature of the kinks themselves is not in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import torch
@@ -18,7 +19,8 @@ from torch import Tensor, nn
 from valleyscope.landscape.cancellation import CancelCheck, raise_if_cancelled
 from valleyscope.landscape.curvature._memory import available
 from valleyscope.landscape.evaluation.block_size import block_size
-from valleyscope.landscape.evaluation.splits import Data, by_split, check_classes, checked_pair, open_sources, splits_of
+from valleyscope.landscape.evaluation.objectives import Loss, objective_of
+from valleyscope.landscape.evaluation.splits import Data, check_classes, checked_data, is_pair, open_sources, splits_of
 from valleyscope.landscape.network.batchnorm_statistics import batch_norms, check_not_compiled
 from valleyscope.landscape.network.call_recorder import CallRecord, record_calls
 from valleyscope.landscape.network.channels_last import to_channels_last
@@ -62,6 +64,7 @@ class CurvatureProducts:
         split: str = "train",
         samples: int | None = None,
         block: int | None = None,
+        loss: Loss = None,
         memory_limit: int | None = None,
         cancelled: CancelCheck | None = None,
         on_product: Callable[[int], object] | None = None,
@@ -69,6 +72,10 @@ class CurvatureProducts:
         _check_choice("kind", kind, get_args(Kind))
         _check_choice("batch_norm", batch_norm, get_args(BatchNorm))
         self.kind = kind
+        self._objective = objective_of(loss, False)
+        is_classification = self._objective.is_classification
+        if kind == "ggn" and self._objective.measure is None:
+            raise ValueError("kind='ggn' needs the output of the network: use a loss by name, or kind='hessian'")
         self.count = 0
         self._cancelled = cancelled
         self._on_product = on_product
@@ -76,11 +83,10 @@ class CurvatureProducts:
         self.memory_limit = available(self.device) // 4 if memory_limit is None else memory_limit
         network = self._flat.network.eval()
         has_images = any(isinstance(module, nn.Conv2d) for module in network.modules())
-        pairs = {
-            name: checked_pair(name, (given[0], given[1])) if isinstance(given, tuple | list) else given
-            for name, given in by_split(data).items()
-        }
-        splits = splits_of(open_sources(pairs, None), self._flat.weights, classes=True, channels_last=has_images)
+        sources = open_sources(checked_data(data, self._objective), None)
+        if not all(is_pair(source) for source in sources.values()):
+            raise ValueError("curvature needs pairs (x, y) of tensors, or a source of such pairs, for every split")
+        splits = splits_of(sources, self._flat.weights, classes=is_classification, channels_last=has_images)
         if split not in splits:
             raise ValueError(f"split is {split!r}; the data has {', '.join(map(repr, splits))}")
         self._split = splits[split]
@@ -89,7 +95,8 @@ class CurvatureProducts:
         self._split = replace(self._split, channels_last=channels_last and has_images)
         self._flat.weights.copy_(self._flat.to_buffer(weights))
         record = record_calls(network, self._split.samples(slice(0, 2)))
-        check_classes({split: self._split.y}, record.output.shape[1])
+        if is_classification:
+            check_classes({split: self._split.y}, record.output.shape[1])
         layers = batch_norms(network)
         if layers and batch_norm == "population":
             check_not_compiled(network, batch_norm)
@@ -136,7 +143,7 @@ class CurvatureProducts:
         self.count += len(vectors)
         if self._on_product is not None:
             self._on_product(self.count)
-        return total / self.samples
+        return total / self._counted
 
     def gradient(self) -> Tensor:
         """The gradient of the mean loss, in float64."""
@@ -144,9 +151,26 @@ class CurvatureProducts:
         with torch.inference_mode(False), torch.enable_grad():
             for part in self._parts:
                 raise_if_cancelled(self._cancelled)
-                loss = F.cross_entropy(self._scores(part), self._split.y[part], reduction="sum")
+                loss = self._loss(self._scores(part), part)
                 self._add(total, torch.autograd.grad(loss, self._flat.parameters, allow_unused=True))
-        return total / self.samples
+        return total / self._counted
+
+    @cached_property
+    def _counted(self) -> float:
+        """By what the sum of all losses is divided: the samples, or the positions that count."""
+        if self._objective.is_classification or self._objective.measure is None:
+            return self.samples
+        with torch.inference_mode():
+            counts = (self._objective.measure(self._scores(part), self._split.y[part]).count for part in self._parts)
+            return max(1.0, float(sum(float(count.sum()) for count in counts)))
+
+    def _loss(self, scores: Tensor, part: slice) -> Tensor:
+        """The sum of the losses of these samples."""
+        if self._objective.is_classification:
+            return F.cross_entropy(scores, self._split.y[part], reduction="sum")
+        if self._objective.measure is not None:
+            return self._objective.measure(scores, self._split.y[part]).loss.sum()
+        return self._objective(self._network, (self._split.samples(part).clone(), self._split.y[part])).loss.sum()
 
     def _direction(self, vector: Tensor) -> list[Tensor]:
         """A vector as tensors like the parameters, in their memory order, in which convolutions are fastest."""
@@ -177,8 +201,10 @@ class CurvatureProducts:
 
         with torch.autograd.graph.saved_tensors_hooks(remember, lambda tensor: tensor):
             scores = self._scores(part)
-            build = _hessian_of if self.kind == "hessian" else _gauss_newton_of
-            apply = build(scores, self._split.y[part], self._flat.parameters)
+            if self.kind == "hessian":
+                apply = _hessian_of(self._loss(scores, part), self._flat.parameters)
+            else:
+                apply = _gauss_newton_of(scores, lambda output: self._loss(output, part), self._flat.parameters)
         storages.pop(self._flat.weights.untyped_storage().data_ptr(), None)
         return _Graph(apply, sum(storages.values()))
 
@@ -205,7 +231,7 @@ class CurvatureProducts:
         try:
             with torch.inference_mode(False), torch.enable_grad():
                 self._differentiated(part).apply(direction)
-                loss = F.cross_entropy(self._scores(part), self._split.y[part])
+                loss = self._loss(self._scores(part), part)
                 gradients = torch.autograd.grad(loss, self._flat.parameters, create_graph=True, allow_unused=True)
             _check_no_forbidden_node(gradients)
         except RuntimeError as error:
@@ -215,9 +241,8 @@ class CurvatureProducts:
             ) from error
 
 
-def _hessian_of(scores: Tensor, y: Tensor, parameters: Sequence[Tensor]) -> Any:
+def _hessian_of(loss: Tensor, parameters: Sequence[Tensor]) -> Any:
     """v -> H v, for the sum of the losses: the gradient of <gradient, v>."""
-    loss = F.cross_entropy(scores, y, reduction="sum")
     gradients = torch.autograd.grad(loss, parameters, create_graph=True, allow_unused=True)
     used = [number for number, gradient in enumerate(gradients) if gradient is not None and gradient.requires_grad]
     outputs = [gradients[number] for number in used]
@@ -229,10 +254,10 @@ def _hessian_of(scores: Tensor, y: Tensor, parameters: Sequence[Tensor]) -> Any:
     return apply
 
 
-def _gauss_newton_of(scores: Tensor, y: Tensor, parameters: Sequence[Tensor]) -> Any:
-    """v -> J^T (diag(p) - p p^T) J v, for the sum of the losses; J is the derivative of the scores."""
-    del y  # the second derivative of the cross-entropy in the scores depends on the scores alone
-    probabilities = scores.detach().softmax(dim=1)
+def _gauss_newton_of(scores: Tensor, loss: Callable[[Tensor], Tensor], parameters: Sequence[Tensor]) -> Any:
+    """v -> J^T C J v, for the sum of losses; J is the derivative of the scores, C the Hessian of the loss in them."""
+    fixed = scores.detach().requires_grad_()
+    (slope,) = torch.autograd.grad(loss(fixed), fixed, create_graph=True)
     # J^T u is linear in u, so differentiating <J^T u, v> by u gives J v.
     u = torch.zeros_like(scores, requires_grad=True)
     backward = torch.autograd.grad(scores, parameters, u, create_graph=True, allow_unused=True)
@@ -242,8 +267,9 @@ def _gauss_newton_of(scores: Tensor, y: Tensor, parameters: Sequence[Tensor]) ->
     def apply(direction: Sequence[Tensor]) -> Sequence[Tensor | None]:
         chosen = [direction[number] for number in used]
         (change,) = torch.autograd.grad(outputs, [u], chosen, retain_graph=True)
-        weighted = probabilities * change
-        weighted = weighted - probabilities * weighted.sum(dim=1, keepdim=True)
+        if not slope.requires_grad:  # the loss is linear in the scores, piece by piece
+            return [None] * len(parameters)
+        (weighted,) = torch.autograd.grad(slope, fixed, change, retain_graph=True)
         return torch.autograd.grad(scores, parameters, weighted, retain_graph=True, allow_unused=True)
 
     return apply

@@ -18,6 +18,7 @@ from valleyscope.landscape.curvature.products import BatchNorm, CurvatureProduct
 from valleyscope.landscape.curvature.saved_state import SavedState
 from valleyscope.landscape.curvature.spectral_density import Density, Trace, quadrature
 from valleyscope.landscape.curvature.vector_memory import DOUBLE_UP_TO, basis_size
+from valleyscope.landscape.evaluation.objectives import Loss
 from valleyscope.landscape.evaluation.splits import Data
 from valleyscope.landscape.fitting.checkpoint import digest
 
@@ -66,6 +67,7 @@ def curvature(
     batch_norm: BatchNorm = "population",
     split: str = "train",
     samples: int | None = None,
+    loss: Loss = None,
     tolerance: float = 1e-5,
     most_products: int | None = None,
     seed: int = 0,
@@ -76,7 +78,8 @@ def curvature(
 ) -> Curvature:
     """Eigenvalues, trace and spectral density of the Hessian of the mean loss, without forming the matrix.
 
-    ``weights`` is a state dict, flat vector, module or path of a checkpoint. ``kind="ggn"`` takes the generalised
+    ``weights`` is a state dict, flat vector, module or path of a checkpoint. ``loss`` is a name such as ``"mse"`` or a
+    function ``loss(model, batch)``, by default cross-entropy. ``kind="ggn"`` takes the generalised
     Gauss-Newton matrix. All samples of the split count, or the first ``samples``. BatchNorm is that of a surface:
     ``population`` statistics change with the weights and are differentiated, ``frozen`` ones are constant. A pair has
     converged when its residual norm is below ``tolerance`` times the largest eigenvalue; the error of its eigenvalue is
@@ -116,11 +119,12 @@ def curvature(
         batch_norm=batch_norm,
         split=split,
         samples=samples,
+        loss=loss,
         memory_limit=memory_limit,
         cancelled=cancelled,
         on_product=report.on_product,
     )
-    asked |= {"split": split, "point": digest([point, products.labels])}
+    asked |= {"split": split, "loss": str(loss), "point": digest([point, products.labels])}
     saved = SavedState(state_path, asked)
     wanted = Wanted(top=top, lowest=lowest)
     pairs = eigenpairs(

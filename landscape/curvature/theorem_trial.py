@@ -21,6 +21,7 @@ from valleyscope.landscape.curvature.krylov import Floats
 from valleyscope.landscape.curvature.products import BatchNorm
 from valleyscope.landscape.curvature.weight_groups import Partition, weight_groups
 from valleyscope.landscape.evaluation.evaluator import Evaluator
+from valleyscope.landscape.evaluation.objectives import Loss
 from valleyscope.landscape.evaluation.splits import Data, by_split
 
 
@@ -83,6 +84,7 @@ def theorem_trial(
     subspace: FlatSubspace | None = None,
     distances: ArrayLike | None = None,
     batch_norm: BatchNorm = "population",
+    loss: Loss = None,
     **options: Any,
 ) -> TheoremTrial:
     """Compare the groups of an AltSDP run with those predicted from SGD's minimum on the same batches.
@@ -96,7 +98,7 @@ def theorem_trial(
     numbered = weight_groups(model, groups)
     point, found = flat_weights(model, sgd, "sgd"), flat_weights(model, altsdp, "altsdp")
     if subspace is None:
-        subspace = flat_subspace(model, sgd, data, cut, batch_norm=batch_norm, **options)
+        subspace = flat_subspace(model, sgd, data, cut, batch_norm=batch_norm, loss=loss, **options)
     start, measured = (_numpy(numbered.norms(vector)) for vector in (point, found))
     factors = _numpy(subspace.factors(point, numbered))
     steps = np.linspace(0, 3, 13)[1:] if distances is None else np.asarray(distances, dtype=np.float64)
@@ -111,7 +113,9 @@ def theorem_trial(
         removed=len(subspace.eigenvalues),
         theorem=predict(start, measured, factors, strength),
         null=predict(start, measured, np.ones_like(start), strength),
-        loss=losses_along(model, sgd, data, direction, subspace, steps, batch_norm=batch_norm) if len(steps) else None,
+        loss=losses_along(model, sgd, data, direction, subspace, steps, batch_norm=batch_norm, loss=loss)
+        if len(steps)
+        else None,
     )
 
 
@@ -149,13 +153,14 @@ def losses_along(
     distances: Floats,
     *,
     batch_norm: BatchNorm = "population",
+    loss: Loss = None,
 ) -> FlatnessCheck:
     """The train loss at these distances: along -Pi(direction), -direction, and the first steep eigenvector.
 
     ``direction`` is E_G(w), so the first two shrink groups.
     """
     network, point = network_at(model, weights, statistics=batch_norm == "frozen")
-    evaluator = Evaluator(network, {"train": by_split(data)["train"]}, batch_norm=batch_norm)
+    evaluator = Evaluator(network, {"train": by_split(data)["train"]}, batch_norm=batch_norm, loss=loss)
     sharpest = subspace.steep[0] if len(subspace.steep) else torch.zeros_like(point)
     directions = [-subspace.project(direction), -direction, sharpest]
     unit = [vector / vector.norm().clamp_min(1e-300) for vector in (part.to(torch.float64) for part in directions)]

@@ -51,7 +51,8 @@ class Estimate:
 
     @classmethod
     def empty(cls, points: int) -> Estimate:
-        return cls(*(np.full(points, np.nan) for _ in range(4)), np.zeros((3, points)))
+        loss, loss_error, error, error_error = (np.full(points, np.nan) for _ in range(4))
+        return cls(loss, loss_error, error, error_error, np.zeros((3, points)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +62,7 @@ class Features:
     all_samples: Tensor
 
     @classmethod
-    def of(cls, known: KnownPairs, link: Link, without: set[int] = frozenset()) -> Features:  # type: ignore[assignment]
+    def of(cls, known: KnownPairs, link: Link, without: set[int]) -> Features:
         points = [point for point in known.coarse if point not in without]
         values = torch.stack([link.forward(torch.from_numpy(known.coarse[point].loss)) for point in points], dim=1)
         deviation, mean = torch.std_mean(values, dim=0)
@@ -125,6 +126,8 @@ class Estimator:
         terms = [(losses, None if wrong is None else wrong - wrong_left_out)]
         terms += [self._difference(points, level) for level in range(1, len(self._draws))]
         total, variance = self._sum(terms, 0)
+        # The coarse points were chosen by the samples drawn, which makes these look better predicted than others.
+        variance[0] *= 1.0 / max(0.5, 1.0 - features.shape[1] / len(features)) if len(first) < size else 1.0
         found.loss[points] = (base + total) / size
         if link.kind == "margin":
             found.loss[points] = np.maximum(found.loss[points], 0.0)
@@ -148,14 +151,14 @@ class Estimator:
         coefficients = coefficients.float()
         total = torch.zeros(coefficients.shape[1], dtype=torch.float64)
         wrong = torch.zeros_like(total)
-        for part in self._features.split(_SAMPLES_AT_ONCE):
+        for part in torch.split(self._features, _SAMPLES_AT_ONCE):
             values = part @ coefficients
             wrong += (values < 0).sum(0)
             total += self._link.inverse(values).sum(0, dtype=torch.float64)
         return total.numpy(), wrong.numpy()
 
     def _sum(self, terms: list[tuple[Floats, Floats | None]], which: int) -> tuple[Floats, Floats]:
-        """The sum of the terms and the variance of each, with what terms of the same samples have in common."""
+        """The sum of the terms, and the variance of each; terms over nested samples count as uncorrelated."""
         total = np.zeros(terms[0][0].shape[1])
         variances = []
         for level, term in enumerate(terms):

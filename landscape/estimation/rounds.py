@@ -35,7 +35,7 @@ _PILOT = 512
 _MOST_COARSE = 40
 _FEWEST_COARSE = 6
 _LEVEL_SHARES = (1.0, 0.3, 0.1)
-_LEAST_DRAW = 150
+_LEAST_DRAW = 200
 _WORTH = 0.6
 MOST_ROUNDS = 10
 _FASTEST = 6.0
@@ -44,6 +44,7 @@ _SAFETY = 0.9
 _PROMOTED_SHARES = (0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.0)
 _MOST_COARSE_LATER = 60
 _MOST_STUBBORN = 4
+_SAMPLES_A_COARSE_POINT = 10
 _SELECTION_SAMPLES = 400
 _SELECTION_POINTS = 60
 _LARGEST = 2.0
@@ -184,7 +185,8 @@ class SplitRounds:
         floor = _NEGLIGIBLE * float(np.nanmax(loss) - np.nanmin(loss)) if np.isfinite(loss).any() else 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             found = estimate.loss_error / np.maximum(np.nan_to_num(loss, nan=np.inf), floor)
-        return np.nan_to_num(found, nan=0.0, posinf=np.inf)
+        relative: Floats = np.nan_to_num(found, nan=0.0, posinf=np.inf)
+        return relative
 
     def good_enough(self) -> bool:
         found = self.relative(self.estimate())
@@ -278,7 +280,11 @@ class SplitRounds:
         allocation = allocate(variances, levels, np.array(self._counts), self.accuracy)
         most = np.minimum(_FASTEST * np.array(self._counts), self.size)
         self.direct[allocation.promoted] = True
-        self._counts = tuple(int(each) for each in np.minimum(allocation.counts, most))
+        # Coarse points are chosen by the samples drawn, which must be many more than the points.
+        fewest = _SAMPLES_A_COARSE_POINT * (len(self.known.coarse) + len(extra))
+        counts = np.minimum(allocation.counts, most)
+        counts[0] = min(self.size, max(counts[0], fewest))
+        self._counts = tuple(int(each) for each in counts)
         bad = allocation.expected > 0.9 * _LARGEST * self.accuracy
         self.direct |= bad
         # What stays bad with all of the first draw is computed for all samples: it also helps its neighbours.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -138,7 +139,16 @@ class OutputAccumulator:
         return self._terms.values()
 
 
-Accumulator = LossAccumulator | OutputAccumulator
+class Accumulator(Protocol):
+    """What a sweep adds the outputs of a split to."""
+
+    split: Split
+
+    def add(self, first: int, part: slice, outputs: Tensor, /) -> None:
+        """Add the outputs (points, samples, ...) of a block at the points from index ``first`` on."""
+
+    def values(self) -> Values:
+        """The values of all points."""
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

@@ -20,6 +20,7 @@ from valleyscope.landscape.convolution.winograd import WinogradConvolution, find
 from valleyscope.landscape.evaluation.accumulators import Accumulator, LossAccumulator, OutputAccumulator, Values
 from valleyscope.landscape.evaluation.block_size import block_size, within_memory
 from valleyscope.landscape.evaluation.generic_evaluation import GenericEvaluation
+from valleyscope.landscape.evaluation.mean_prediction import MeanPrediction
 from valleyscope.landscape.evaluation.objectives import ErrorRate, Loss, objective_of
 from valleyscope.landscape.evaluation.sources import Source, StreamedSource
 from valleyscope.landscape.evaluation.splits import (
@@ -224,15 +225,7 @@ class Evaluator:
         out of values and work, but not of BatchNorm statistics. ``progress`` gets the work done and the total;
         ``cancelled`` is called often.
         """
-        table = np.asarray(coefficients, dtype=np.float64)
-        basis = self._checked_basis(basis)
-        if table.ndim != 2 or table.shape[1] != len(basis):
-            raise ValueError(
-                f"coefficients have shape {table.shape} for {len(basis)} basis vectors; expected (points, {len(basis)})"
-            )
-        if not np.isfinite(table).all():
-            point = int(np.argmin(np.isfinite(table).all(axis=1)))
-            raise ValueError(f"coefficients of point {point} are {table[point].tolist()}; they must be finite")
+        basis, table = self._checked_points(basis, coefficients)
         named = list(self.splits if splits is None else splits)
         for name in named:
             self._known(self.splits, name, "split")
@@ -242,6 +235,38 @@ class Evaluator:
             reporter = _ProgressReporter(self._generic.cost(sources) * len(table), progress, cancelled)
             return self._generic.at(basis, table.tolist(), sources, samples, reporter.advance)
         accumulators = [self._accumulator(name, len(table), samples, chosen.get(name)) for name in named]
+        return self._run(basis, table, accumulators, progress, cancelled)
+
+    @torch.inference_mode()
+    def mean_prediction(
+        self,
+        basis: Tensor,
+        coefficients: ArrayLike,
+        *,
+        progress: Progress | None = None,
+        cancelled: CancelCheck | None = None,
+    ) -> dict[str, Values]:
+        """Values of every split for the mean of the probabilities that the points predict: one network's worth of them.
+
+        For classifiers, whose loss is the cross-entropy of the mean.
+        """
+        if not (self.is_classification and self.can_choose_samples):
+            raise ValueError(
+                f"loss {self.objective.name!r} on these data has no probabilities of classes to average: "
+                "a mean prediction needs cross_entropy on tensors of inputs and classes that fit into memory"
+            )
+        basis, table = self._checked_points(basis, coefficients)
+        splits = [split for split in self.splits.values() if isinstance(split, Split)]
+        return self._run(basis, table, [MeanPrediction(split, len(table)) for split in splits], progress, cancelled)
+
+    def _run(
+        self,
+        basis: Tensor,
+        table: NDArray[np.float64],
+        accumulators: Sequence[Accumulator],
+        progress: Progress | None,
+        cancelled: CancelCheck | None,
+    ) -> dict[str, Values]:
         points = Points(self._flat, basis, table.tolist(), self._layers)
         reporter = _ProgressReporter(self._sweep.cost(accumulators) * len(table), progress, cancelled)
         try:
@@ -250,6 +275,18 @@ class Evaluator:
             for layer in self._layers:
                 layer.clear()
         return {accumulator.split.name: accumulator.values() for accumulator in accumulators}
+
+    def _checked_points(self, basis: Tensor, coefficients: ArrayLike) -> tuple[Tensor, NDArray[np.float64]]:
+        table = np.asarray(coefficients, dtype=np.float64)
+        basis = self._checked_basis(basis)
+        if table.ndim != 2 or table.shape[1] != len(basis):
+            raise ValueError(
+                f"coefficients have shape {table.shape} for {len(basis)} basis vectors; expected (points, {len(basis)})"
+            )
+        if not np.isfinite(table).all():
+            point = int(np.argmin(np.isfinite(table).all(axis=1)))
+            raise ValueError(f"coefficients of point {point} are {table[point].tolist()}; they must be finite")
+        return basis, table
 
     @property
     def unit(self) -> str:

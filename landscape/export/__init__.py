@@ -35,10 +35,10 @@ def export(
 
     csv: surface.csv (a row a grid point), points.csv, tracks.csv (curves and trajectories on the planes), paths.csv
     (values along curves and lines), matrix.csv (barrier and rise between every two minima), minima.csv, training.csv,
-    layers.csv, methods.csv, curvature.csv (eigenvalues and traces), factors.csv (direction factors) and theorem.csv. An
-    overflow is ``inf``, what was not computed or recorded is empty. vtk: <plane>.vts and <plane>-paths.vtp. png, svg
-    and pdf: <plane>-<split>-<value>, profile and paper. Files of these names are replaced, each at once; files without
-    content are not written.
+    layers.csv, methods.csv, forks.csv, ensembles.csv, curvature.csv (eigenvalues and traces), factors.csv (direction
+    factors) and theorem.csv. An overflow is ``inf``, what was not computed or recorded is empty. vtk: <plane>.vts and
+    <plane>-paths.vtp. png, svg and pdf: <plane>-<split>-<value>, profile, forks and paper. Files of these names are
+    replaced, each at once; files without content are not written.
     """
     wanted = list(dict.fromkeys(formats))
     unknown = [name for name in wanted if name not in FORMATS]

@@ -14,11 +14,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.method_table import COLUMNS, method_table
 from valleyscope.landscape.analysis.pair_matrix import QUANTITIES, pair_matrix
 from valleyscope.landscape.analysis.published import published_beside
 from valleyscope.landscape.export.curvature_tables import curvature_rows, factor_rows, theorem_rows
 from valleyscope.landscape.storage.atomic_write import write_atomically
+from valleyscope.landscape.storage.ensemble_record import TOGETHER
+from valleyscope.landscape.storage.fork_record import COLUMNS as COLUMNS_OF_FORKS
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Grid, PathValues
 
@@ -40,6 +43,8 @@ def write_spreadsheets(landscape: Landscape, directory: Path) -> list[Path]:
         "training.csv": _training(landscape),
         "layers.csv": _layers(landscape),
         "methods.csv": _methods(landscape),
+        "forks.csv": _forks(landscape),
+        "ensembles.csv": _ensembles(landscape),
         "published.csv": _published(landscape),
         **{name: rows(landscape) for name, rows in CURVATURE_TABLES.items()},
     }
@@ -161,6 +166,27 @@ def _methods(landscape: Landscape) -> Iterator[Row]:
             for part in statistics
         ]
         yield [row.name, row.method, row.wish, row.collapsed, *cells]
+
+
+def _forks(landscape: Landscape) -> Iterator[Row]:
+    yield ["name", "trunk", "kind", "split", *COLUMNS_OF_FORKS]
+    found = fork_curves(landscape)
+    record = None if found is None else found.to_record()
+    for index, name in enumerate([] if record is None else record.texts["name"]):
+        assert record is not None
+        about = [name, record.texts["trunk"][index], record.texts["kind"][index], record.split]
+        yield [*about, *(float(record.columns[column][index]) for column in COLUMNS_OF_FORKS)]
+
+
+def _ensembles(landscape: Landscape) -> Iterator[Row]:
+    """The members of each set, then the network of their mean weights and their mean prediction."""
+    columns = _columns(record.splits for record in landscape.ensembles.values())
+    yield ["set", "network", *columns]
+    for record in landscape.ensembles.values():
+        rows = [*record.members, *TOGETHER]
+        series = _series(record.splits, columns, len(rows))
+        for index, name in enumerate(rows):
+            yield [record.name, name, *(cells[index] for cells in series)]
 
 
 def _published(landscape: Landscape) -> Iterator[Row]:

@@ -20,8 +20,10 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import Normal, Stroke
 from matplotlib.ticker import PercentFormatter
 
+from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.claim import Claim, Level, claim_of, computed_planes
 from valleyscope.landscape.colours import MAPS, colours_of
+from valleyscope.landscape.export.forks_picture import forks_picture
 from valleyscope.landscape.figures.axes import axis_titles, notes_of, stretch_of
 from valleyscope.landscape.figures.colour_bar_marks import mark_places
 from valleyscope.landscape.figures.contour import (
@@ -93,6 +95,8 @@ def _pictures(landscape: Landscape, only: str | None = None) -> Iterator[tuple[s
     paths = [*landscape.curves.values(), *landscape.lines.values()]
     if paths and only is None:
         yield "profile", _profile_picture(paths, colours)
+    if only is None and (curves := fork_curves(landscape)) is not None:
+        yield "forks", forks_picture(curves)
     if planes and paths and {("train", "loss"), ("test", "error")} <= set(quantities_of(planes[0])):
         yield "paper", _paper_picture(planes[0], paths, colours, claim)
 

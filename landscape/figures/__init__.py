@@ -5,6 +5,8 @@ figure sends arrays as binary and has neither NaN nor infinity outside of them.
 """
 
 from valleyscope.landscape.figures.contour import contour
+from valleyscope.landscape.figures.forks import forks
+from valleyscope.landscape.figures.minima_map import minima_map_figure
 from valleyscope.landscape.figures.paper import paper_figure, profile_paths
 from valleyscope.landscape.figures.pareto import pareto
 from valleyscope.landscape.figures.profile import profile
@@ -17,6 +19,8 @@ __all__ = [
     "CONFIG",
     "QUANTITIES",
     "contour",
+    "forks",
+    "minima_map_figure",
     "paper_figure",
     "pareto",
     "profile",

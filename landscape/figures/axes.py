@@ -46,7 +46,11 @@ def _directions(plane: PlaneRecord) -> tuple[str, str]:
     if plane.axes:
         return escaped(plane.axes[0]), escaped(plane.axes[1])
     if plane.kind in _DIRECTIONS:
-        return _DIRECTIONS[plane.kind]
+        across, up = _DIRECTIONS[plane.kind]
+        if plane.explained is None:
+            return across, up
+        first, second = (f"{100 * share:.1f} %" for share in plane.explained)
+        return f"{across} ({first} of the squared distances)", f"{up} ({second})"
     known = [name for name in plane.defining if name in plane.points]
     if len(known) < 3 or len(plane.defining) != len(known):
         return "", ""

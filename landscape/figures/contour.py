@@ -31,6 +31,7 @@ from valleyscope.landscape.storage.records import TRAJECTORY, Floats, PlaneRecor
 
 _LOOK: Final = STYLE["contour"]
 _PLACE: Final = STYLE["hover"]["place"]
+_OFF: Final = "<br>%{customdata:.3g} off this plane"
 
 
 @dataclass(frozen=True)
@@ -231,13 +232,16 @@ def _paths(plane: PlaneRecord, colours: Mapping[str, str]) -> list[Parts]:
         if not name.startswith(TRAJECTORY):
             traces += _outlined(places, f"curve {name}", _LOOK["curve"])
             continue
-        minimum = name.removeprefix(TRAJECTORY)
-        trace = {
+        minimum, offsets = name.removeprefix(TRAJECTORY), plane.offsets.get(name)
+        far = "" if offsets is None else _OFF
+        trace: Parts = {
             "mode": "lines+markers",
             "line": _LOOK["trajectory"],
             "marker": {**_LOOK["snapshot"], "color": colours.get(minimum, STYLE["white"])},
-            "hovertemplate": f"training of {minimum}, snapshot %{{pointNumber}}<br>{_PLACE}<extra></extra>",
+            "hovertemplate": f"training of {minimum}, snapshot %{{pointNumber}}<br>{_PLACE}{far}<extra></extra>",
         }
+        if offsets is not None:
+            trace["customdata"] = offsets
         traces.append({"type": "scatter", "x": places[:, 0], "y": places[:, 1], "name": name, **trace})
     return traces
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,10 @@ import numpy as np
 from valleyscope.landscape.importers.import_file import NotImportable, import_file
 from valleyscope.landscape.importers.loss_landscape import is_trajectory
 from valleyscope.landscape.importers.mode_connectivity import NAME
+from valleyscope.landscape.importers.recorded_runs import SNAPSHOT, is_run, read_runs, snapshot_files
 from valleyscope.landscape.importers.surface_paths import read_paths
+from valleyscope.landscape.storage._checks import check_landscape
+from valleyscope.landscape.storage._hdf5 import InvalidContent
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import TRAJECTORY
 
@@ -30,12 +34,17 @@ class Run:
 def import_files(paths: Sequence[str | os.PathLike[str]], regularised: bool = False) -> list[Run]:
     """The landscapes in these files, see ``import_file``; ``plane.npz`` and ``curve.npz`` of one run become one.
 
+    Folders of recorders (or the snapshots of one) become one landscape with their common plane.
     Lines between two networks of a surface, which no file has, are read off it (see ``surface_paths``).
 
     They are of one run if the curve is as long in both; one of each also if the files do not tell. A
     trajectory of loss-landscape belongs to the surface with the same directions.
     """
     files = [Path(path) for path in paths]
+    recorded = [file for file in files if is_run(file) or SNAPSHOT.fullmatch(file.name)]
+    if recorded:
+        others = [file for file in files if file not in recorded]
+        return [_recorded(recorded), *(import_files(others, regularised) if others else [])]
     trajectories = [file for file in files if file.is_file() and is_trajectory(file)]
     found = [Run((file,), import_file(file, regularised)) for file in files if file not in trajectories]
     drawn = {path for run in found for plane in run.landscape.planes.values() for path in plane.paths}
@@ -48,6 +57,26 @@ def import_files(paths: Sequence[str | os.PathLike[str]], regularised: bool = Fa
     for run in runs:
         read_paths(run.landscape)
     return runs
+
+
+def _recorded(paths: Sequence[Path]) -> Run:
+    """Folders of recorders, or the snapshots of one run, in their common plane."""
+    folders = [path for path in paths if path.is_dir()]
+    loose = sorted((path for path in paths if not path.is_dir()), key=lambda path: path.name)
+    runs: dict[str, Sequence[Path]] = {}
+    for folder in folders:
+        name = re.sub(r"[^A-Za-z0-9_-]", "-", folder.resolve().name).lstrip("-")[:40] or "run"
+        while name in runs:
+            name += "-2"
+        runs[name] = snapshot_files(folder)
+    if loose:
+        runs["run" if "run" not in runs else "run-files"] = loose
+    try:
+        landscape = read_runs(runs)
+        check_landscape(landscape)
+    except (InvalidContent, OSError) as error:
+        raise NotImportable(f"{', '.join(map(str, paths[:3]))}: {error}") from None
+    return Run(tuple(paths), landscape)
 
 
 def _joined(found: list[Run]) -> list[Run]:

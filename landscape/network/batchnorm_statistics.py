@@ -17,6 +17,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from valleyscope.landscape.network.batchnorm_layers import (
     Normalise,
+    ScaleAndShift,
     check_accepts_statistics,
     is_standard,
     scale_and_shift,
@@ -24,6 +25,7 @@ from valleyscope.landscape.network.batchnorm_layers import (
 )
 from valleyscope.landscape.network.call_recorder import CallRecord
 from valleyscope.landscape.network.fx_graph import PausableGraph, module_of
+from valleyscope.landscape.network.graph_rewrites import is_temporary
 from valleyscope.landscape.network.memory_limit import machine_memory
 from valleyscope.landscape.network.running_moments import RunningMoments
 
@@ -75,6 +77,7 @@ class PopulationStatistics:
         self._measuring = False
         self._layers: list[_BatchNorm] = []
         self._graph: PausableGraph | None = None
+        self._in_place: set[int] = set()
         layers = batch_norms(network)
         self._custom_forwards = {layer: layer.forward for layer in layers.values() if not is_standard(layer)}
         custom = {name: layer for name, layer in layers.items() if layer in self._custom_forwards}
@@ -83,6 +86,10 @@ class PopulationStatistics:
         stops = _batch_norm_nodes(network)
         if isinstance(network, fx.GraphModule) and set(stops.values()) == set(layers.values()):
             self._layers = list(stops.values())
+            # The output of a convolution that only BatchNorm reads is normalised where it is.
+            self._in_place = {
+                place for place, node in enumerate(stops) if is_temporary(network, node.all_input_nodes[0])
+            }
             self._graph = PausableGraph(network, stops)
             self.bytes_a_sample = _peak_live_bytes(self._graph, example) // len(example)
         else:
@@ -115,7 +122,13 @@ class PopulationStatistics:
                 size = len(run.input)
                 self._calls = place
                 # A custom layer is called, and calls ``_forward``.
-                if run.resume(run.result() if layer in self._custom_forwards else normalise(run.input)):
+                if layer in self._custom_forwards:
+                    value = run.result()
+                elif isinstance(normalise, ScaleAndShift) and place in self._in_place:
+                    value = normalise.in_place(run.input)
+                else:
+                    value = normalise(run.input)
+                if run.resume(value):
                     moments.add(run.input)
                 advance(size / len(self._layers))
         return [run.output for run in runs]

@@ -29,7 +29,7 @@ def rewrite_graph(graph: fx.GraphModule) -> None:
             _replace(node, window_maximum, (node.all_input_nodes[0], window))
         elif _is_flattening(graph, node):
             _replace(node, flatten_samples, (node.all_input_nodes[0],))
-        elif _is_relu(graph, node) and _is_temporary(graph, node.all_input_nodes[0]):
+        elif _is_relu(graph, node) and is_temporary(graph, node.all_input_nodes[0]):
             _replace(node, torch.relu_, (node.all_input_nodes[0],))
     graph.recompile()
 
@@ -133,7 +133,7 @@ def _is_flattening(graph: fx.GraphModule, node: fx.Node) -> bool:
     return called and node.args[1:] in ((1,), (1, -1)) and not node.kwargs
 
 
-def _is_temporary(graph: fx.GraphModule, node: fx.Node) -> bool:
+def is_temporary(graph: fx.GraphModule, node: fx.Node) -> bool:
     """Whether the value of a node is new memory and used once."""
     module = module_of(graph, node)
     fresh = module is not None and type(module) in _FRESH and not is_altered(module)

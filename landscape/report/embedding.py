@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from valleyscope.landscape.analysis.curvature_summary import curvature_summaries
+from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.method_table import method_table
 from valleyscope.landscape.figures import profile_paths
 from valleyscope.landscape.figures.contour import quantities_of
@@ -57,7 +58,11 @@ def figure_data(landscape: Landscape, colours: Mapping[str, str]) -> str:
     """The records of a landscape as JSON that can stand in a script element."""
     paths = profile_paths(landscape)
     content = {
-        "planes": {name: plane_data(_thinned(plane)) for name, plane in landscape.planes.items() if plane.done.any()},
+        "planes": {
+            name: plane_data(_thinned(plane))
+            for name, plane in landscape.planes.items()
+            if plane.done.any() or plane.offsets
+        },
         "paths": [path_json(path) for path in paths],
         "minima": [minimum_json(minimum) for minimum in landscape.minima.values()],
         "colours": colours,
@@ -65,6 +70,7 @@ def figure_data(landscape: Landscape, colours: Mapping[str, str]) -> str:
         "verdict": to_json(landscape.verdict),
         "curvature": to_json(curvature_summaries(landscape)),
         "methods": [row.to_json() for row in method_table(landscape)],
+        "forks": None if (forks := fork_curves(landscape)) is None else to_json(forks.to_json()),
     }
     # A less-than sign inside JSON could end the script element that holds it.
     return encoded(content).decode().replace("<", "\\u003c")

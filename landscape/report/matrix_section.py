@@ -16,6 +16,8 @@ _MARKS = {"within": " \N{CHECK MARK}", "near": " ?", "above": ""}
 
 def matrix_section(landscape: Landscape, colours: Mapping[str, str]) -> str:
     """Both squares; empty with fewer than three minima, whose lines the table of paths has."""
+    if landscape.spec.get("forks"):  # lines from the trunks only, in the section of the forks
+        return ""
     matrix = pair_matrix(landscape)
     if len(matrix.minima) < _FEWEST or not any(line for *_, line in matrix):
         return ""

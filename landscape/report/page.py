@@ -28,6 +28,8 @@ from valleyscope.landscape.report import tables
 from valleyscope.landscape.report.compact_table import compact_table
 from valleyscope.landscape.report.curvature_section import curvature_section
 from valleyscope.landscape.report.embedding import figure_data, import_map
+from valleyscope.landscape.report.ensembles_section import ensembles_section
+from valleyscope.landscape.report.forks_section import forks_section
 from valleyscope.landscape.report.html_text import moment, text
 from valleyscope.landscape.report.matrix_section import matrix_section
 from valleyscope.landscape.report.verdict_section import head
@@ -52,12 +54,16 @@ def report_html(landscape: Landscape) -> str:
     """The report as HTML, with plotly.js inside."""
     colours = colours_of(landscape.minima)
     planes, claim = computed_planes(landscape), claim_of(landscape)
+    # Trajectories are worth a picture also where no loss was computed.
+    empty = [plane for plane in landscape.planes.values() if plane.offsets and not plane.done.any()]
     body = "".join(
         [
-            *(_plane_section(plane, claim) for plane in planes),
+            *(_plane_section(plane, claim) for plane in (*planes, *empty)),
             _paths_section(landscape),
             matrix_section(landscape, colours),
             _methods_section(landscape),
+            forks_section(landscape, _figure),
+            ensembles_section(landscape),
             _minima_section(landscape, colours),
             curvature_section(landscape, _figure),
             _training_section(landscape, colours),
@@ -159,7 +165,7 @@ def _surfaces_section(planes: Iterable[PlaneRecord]) -> str:
 
 def _shown_quantities(plane: PlaneRecord) -> Sequence[tuple[str, str]]:
     """Train loss and test error where recorded; else the first that are."""
-    there = quantities_of(plane)
+    there = quantities_of(plane) or [(next(iter(plane.splits)), "loss")]
     return [pair for pair in there if pair in (("train", "loss"), ("test", "error"))] or there[:2]
 
 
@@ -199,6 +205,9 @@ def _caption(plane: PlaneRecord, claim: Claim | None) -> str:
     if len(curves) < len(plane.paths):
         projected = "" if plane.kind == "principal" else ", projected on the plane"
         sentences.append(f"Dotted chains: training, snapshot by snapshot{projected}.")
+    farthest = max((float(values.max()) for values in plane.offsets.values() if values.size), default=0.0)
+    if farthest > 0:
+        sentences.append(f"Snapshots lie up to {significant(farthest)} off the plane.")
     hollow = [
         f"{name} ({significant(plane.distances[name])} off the plane)" for name in points if plane.is_projected(name)
     ]

@@ -4,6 +4,7 @@ import { claimOf } from 'landscape/claim.js';
 import { Plane } from 'landscape/plane.js';
 import { curvatureOf, each, minimumOf, pathOf } from 'landscape/records.js';
 import { contourFigure } from 'plots/contour.js';
+import { forksFigure } from 'plots/forks.js';
 import { cutsFigure, factorsFigure, flatnessFigure, growthFigure, spectrumFigure, theoremFigure } from 'plots/curvature.js';
 import { paretoFigure } from 'plots/pareto.js';
 import { profileEntries, profilePairFigure } from 'plots/profile.js';
@@ -44,6 +45,7 @@ const FIGURES = {
     return { ...profilePairFigure(entries, { ...view, splits: ['train', errorSplit] }), height: view.narrow ? 560 : 460 };
   },
   sparsity: (_, view) => sparsityFigure(minima, { ...view, colours }),
+  forks: (_, { mode }) => forksFigure(data.forks, { mode }),
   pareto: (_, { mode }) => paretoFigure(data.methods, { mode }),
   spectrum: (_, view) => spectrumFigure(curved, view),
   growth: (_, view) => growthFigure(curved.filter(({ summary }) => summary.epochs.epoch?.length), view),

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from valleyscope.landscape.storage.curvature_record import check_curvature
+from valleyscope.landscape.storage.ensemble_record import check_ensembles
+from valleyscope.landscape.storage.fork_record import check_forks
 from valleyscope.landscape.storage.matrix_record import check_matrix
 from valleyscope.landscape.storage.records import (
     PATH_KINDS,
@@ -54,6 +56,9 @@ def check_landscape(landscape: Landscape) -> None:
             _check_path(f"{group}/{key}", path)
     if landscape.matrix is not None:
         check_matrix(landscape.matrix)
+    check_ensembles(landscape.ensembles)
+    if landscape.forks is not None:
+        check_forks(landscape.forks)
     check_curvature(landscape.curvature)
 
 
@@ -117,6 +122,15 @@ def _check_plane(member: str, plane: PlaneRecord) -> None:
         if _floats(f"{member}/paths/{path}", places, 2).shape[1] != 2:
             raise ValueError(f"{member}/paths/{path}: has shape {places.shape}, not (points, 2)")
         _finite(f"{member}/paths/{path}", places)
+    for path, distances in plane.offsets.items():
+        if path not in plane.paths or _floats(f"{member}/offsets/{path}", distances, 1).shape != (
+            len(plane.paths[path]),
+        ):
+            raise ValueError(f"{member}/offsets/{path}: has no value for each point of a path of this name")
+        if not (_finite(f"{member}/offsets/{path}", distances) >= 0).all():
+            raise ValueError(f"{member}/offsets/{path}: has a distance below 0")
+    if plane.explained is not None and not all(0 <= share <= 1 for share in plane.explained):
+        raise ValueError(f"{member}: explained is {plane.explained}; shares lie in [0, 1]")
     for name in (*plane.defining, *plane.distances):
         if name not in plane.points:
             raise ValueError(f"{member}/points: {name} defines the plane or has a distance, but no coordinates")

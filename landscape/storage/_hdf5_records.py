@@ -14,6 +14,8 @@ import numpy as np
 from valleyscope.landscape.storage import _hdf5
 from valleyscope.landscape.storage.records import (
     DISTANCE,
+    Coordinates,
+    Floats,
     Grid,
     LayerRecord,
     MinimumRecord,
@@ -79,6 +81,12 @@ def write_plane(parent: h5py.Group, plane: PlaneRecord) -> None:
     paths = group.create_group("paths", track_order=True)
     for name, places in plane.paths.items():
         paths[name] = places
+    if plane.explained is not None:
+        group.attrs["explained"] = np.array(plane.explained, dtype=np.float64)
+    if plane.offsets:
+        offsets = group.create_group("offsets", track_order=True)
+        for name, distances in plane.offsets.items():
+            offsets[name] = distances
 
 
 def read_plane(parent: h5py.Group, name: str) -> PlaneRecord:
@@ -110,9 +118,27 @@ def read_plane(parent: h5py.Group, name: str) -> PlaneRecord:
         note=_hdf5.text_attribute(group, "note"),
         unit=_hdf5.text_attribute(group, "unit") if _hdf5.has_attribute(group, "unit") else DISTANCE,
         loss_unit=_read_loss_unit(group),
+        explained=_read_explained(group, f"planes/{name}"),
+        offsets=_read_offsets(group),
         axes=tuple(_hdf5.texts_attribute(group, "axes")) if _hdf5.has_attribute(group, "axes") else (),
         estimate=read_json(group, "estimate") if has_json(group, "estimate") else {},
     )
+
+
+def _read_explained(group: h5py.Group, member: str) -> Coordinates | None:
+    if not _hdf5.has_attribute(group, "explained"):
+        return None
+    shares = np.asarray(_hdf5.attribute(group, "explained"))
+    if shares.shape != (2,) or shares.dtype.kind != "f":
+        raise _hdf5.InvalidContent(f"{member}: explained is not two numbers")
+    return float(shares[0]), float(shares[1])
+
+
+def _read_offsets(group: h5py.Group) -> dict[str, Floats]:
+    if not _hdf5.has(group, "offsets"):
+        return {}
+    offsets = _hdf5.subgroup(group, "offsets")
+    return {path: _hdf5.floats(offsets, path) for path in _hdf5.names(offsets)}
 
 
 def write_path(parent: h5py.Group, path: PathRecord) -> None:

@@ -53,6 +53,9 @@ def _parts(landscape: Landscape) -> Iterator[tuple[str, Any]]:
     for kind, paths in kinds:
         for name, path in paths.items():
             yield f"{kind}/{name}", _path(path)
+    for name, found in landscape.ensembles.items():
+        splits = {split: [values.loss, values.error] for split, values in found.splits.items()}
+        yield f"ensembles/{name}", [list(found.members), splits]
     for name, record in landscape.curvature.items():
         yield f"curvature/{name}", curvature_content(record)
     if landscape.verdict is not None:
@@ -75,7 +78,9 @@ def _plane(plane: PlaneRecord) -> list[Any]:
     grids = {split: _grid(grid) for split, grid in plane.splits.items()}
     # Distances are attributes of the points, so their order is not stored.
     places = [plane.points, plane.paths, dict(sorted(plane.distances.items()))]
-    later = [_json(plane.estimate)] if plane.estimate else []
+    # Earlier versions knew none of these.
+    later: list[Any] = [_json(plane.estimate)] if plane.estimate else []
+    later += [] if plane.explained is None and not plane.offsets else [plane.explained, plane.offsets]
     return [*about, plane.x, plane.y, plane.done.astype(np.uint8), grids, *places, *later]
 
 

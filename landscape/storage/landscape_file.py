@@ -7,6 +7,7 @@ was killed. Layout of format version 1:
                            as JSON, to detect edits (see ``digests``; remove it to edit the file on purpose)
     planes/<name>          x, y, done (0 or 1), <split>/loss and <split>/error of shape (len(y), len(x)); points/<point>
                            = (x, y) with its distance from the plane; paths/<path> of shape (n, 2)
+                           estimated: <split>/loss_error and <split>/error_error, attributes evaluated, estimate
     curves/<name>          t, arc, <split>/loss and <split>/error of shape (n,); attributes kind, start, end
     lines/<from>-<to>      the same for straight lines
     aligned/<from>-<to>    the same for lines to the second minimum with its hidden units in the order of the first
@@ -20,6 +21,10 @@ was killed. Layout of format version 1:
     matrix                 names (n), barrier, rise and their bounds (barrier_low, ...) of shape (n, n), of the straight
                            lines; only for other programs: it follows from lines and verdict (see ``matrix_record``)
     matrix_aligned         the same of the aligned lines
+
+    ensembles/<name>       row (the members, then average and ensemble), <split>/loss and <split>/error, one value a row
+    forks                  name, trunk, kind and epoch of each fork (n), with barrier and rise of its line to the trunk;
+                           only for other programs, too (see ``fork_record``)
 
 JSON of more than 60,000 bytes, which no attribute holds, is a dataset of the same name.
 
@@ -44,7 +49,9 @@ from valleyscope.landscape.storage._checks import check_landscape, check_line_na
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.curvature_record import CurvatureRecord, read_curvature, write_curvature
 from valleyscope.landscape.storage.digests import altered, digests
+from valleyscope.landscape.storage.ensemble_record import EnsembleRecord, read_ensembles, write_ensembles
 from valleyscope.landscape.storage.file_checksum import checksum_trailer
+from valleyscope.landscape.storage.fork_record import ForkRecord, read_forks, write_forks
 from valleyscope.landscape.storage.matrix_record import ALIGNED_MATRIX, MatrixRecord, read_matrix, write_matrix
 from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, PlaneRecord
 
@@ -85,6 +92,8 @@ class Landscape:
     lines: dict[str, PathRecord] = field(default_factory=dict)
     verdict: dict[str, Any] | None = None
     matrix: MatrixRecord | None = None
+    forks: ForkRecord | None = None
+    ensembles: dict[str, EnsembleRecord] = field(default_factory=dict)
     aligned: dict[str, PathRecord] = field(default_factory=dict)
     aligned_matrix: MatrixRecord | None = None
     curvature: dict[str, CurvatureRecord] = field(default_factory=dict)
@@ -178,6 +187,9 @@ def _image(landscape: Landscape) -> bytes:
             _hdf5_records.write_verdict(file, landscape.verdict)
         if landscape.matrix is not None:
             write_matrix(file, landscape.matrix)
+        if landscape.forks is not None:
+            write_forks(file, landscape.forks)
+        write_ensembles(file, landscape.ensembles)
         if landscape.aligned:
             group = file.create_group(ALIGNED, track_order=True)
             for path in landscape.aligned.values():
@@ -246,6 +258,8 @@ def _read(file: h5py.File) -> Landscape:
         lines={name: _hdf5_records.read_path(paths["lines"], name) for name in _hdf5.names(paths["lines"])},
         verdict=_hdf5_records.read_verdict(file),
         matrix=read_matrix(file),
+        forks=read_forks(file),
+        ensembles=read_ensembles(file),
         aligned=_read_aligned(file),
         aligned_matrix=read_matrix(file, ALIGNED_MATRIX),
         curvature=read_curvature(file),

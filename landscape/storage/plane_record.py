@@ -25,13 +25,14 @@ def plane_record(
     defining: Sequence[str] = (),
     path_points: int = 61,
     trajectories: Mapping[str, Floats] | None = None,
+    offsets: Mapping[str, Floats] | None = None,
     axes: Sequence[str] = (),
 ) -> PlaneRecord:
     """The record of a plane without values: axes, and all named points and curves projected on it.
 
     ``defining`` names the points that define the plane; its trajectory belongs to the first of them. ``trajectories``
-    has the coordinates of the snapshots of further minima; those of minima far off the plane are left out. ``axes``
-    says where the axes lead, if that is known.
+    has the coordinates of the snapshots of further minima; those of minima far off the plane are left out. ``offsets``
+    has the distances of the snapshots of minima from the plane. ``axes`` says where the axes lead, if that is known.
     """
     t = np.linspace(0.0, 1.0, path_points)
     paths = {key: plane.trace(curve, t) for key, curve in curves.items()}
@@ -55,5 +56,7 @@ def plane_record(
         defining=tuple(defining),
         distances=distances,
         note=plane.note,
+        explained=plane.explained,
+        offsets={f"{TRAJECTORY}{key}": far for key, far in (offsets or {}).items() if f"{TRAJECTORY}{key}" in paths},
         axes=tuple(axes),
     )

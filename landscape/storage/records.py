@@ -9,6 +9,7 @@ lack a quantity).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -87,7 +88,9 @@ class PlaneRecord:
     ``points`` has the coordinates of all named points, projected on the plane, ``distances`` their distances from it.
     ``paths`` has projected curves by name and trajectories as ``trajectory:<minimum>``, each (n, 2). ``unit`` is the
     unit of the axes: a distance, except in files of some other tools. ``axes`` says where x and y lead, if the record
-    knows more than its kind.
+    knows more than its kind. ``explained`` is the share of the squared distances of snapshots that each principal
+    direction carries; ``offsets`` has, for trajectories among the paths, the distance of every snapshot from the plane,
+    shape (n,).
     """
 
     name: str
@@ -106,6 +109,8 @@ class PlaneRecord:
     axes: tuple[str, ...] = ()
     estimate: dict[str, Any] = field(default_factory=dict)
     """Of an estimated surface: accuracy, evaluated (the share of all pairs computed), settled, exact splits, note."""
+    explained: Coordinates | None = None
+    offsets: dict[str, Floats] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -222,8 +227,8 @@ def coinciding_lines(minima: Iterable[str]) -> str | None:
     >>> coinciding_lines(["sgd-adam", "sgd", "adam-sgd"])
     'sgd-adam-sgd'
     """
-    names = [line_name(*pair) for pair in combinations(minima, 2)]
-    return next((name for name in names if names.count(name) > 1), None)
+    counts = Counter(line_name(*pair) for pair in combinations(minima, 2))
+    return next((name for name, count in counts.items() if count > 1), None)
 
 
 def between(paths: Mapping[str, PathRecord], start: str, end: str) -> PathRecord | None:

@@ -44,7 +44,7 @@ export class Schema {
       optional: !required,
       description: schema.description ?? '',
       fallback: schema.default,
-      ...this.#shape(inner),
+      ...(schema['x-form'] === 'json' ? { kind: 'json' } : this.#shape(inner)), // fields that only JSON can write
     };
   }
 

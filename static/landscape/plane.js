@@ -21,6 +21,8 @@ export class Plane {
     this.paths = Object.fromEntries(
       Object.entries(answer.paths).map(([name, pairs]) => [name, columnsOf(decoded(pairs))]),
     );
+    this.explained = answer.explained ?? null;
+    this.offsets = Object.fromEntries(Object.entries(answer.offsets ?? {}).map(([name, values]) => [name, decoded(values)]));
     this.done = new Uint8Array(this.rows * this.columns);
     this.computed = 0;
     this.grids = new Map();

@@ -55,7 +55,7 @@ export class CurvaturePanel {
     const { kind, samples } = minima[0].summary;
     const matrix = kind === 'ggn' ? 'generalised Gauss-Newton matrix' : 'Hessian';
     this.words.textContent = `${matrix} of the mean train loss over ${samples.toLocaleString('en')} samples. `
-      + 'Above 2 / learning rate a step of gradient descent overshoots. '
+      + 'Above the edge of stability, 2 / learning rate, a step of gradient descent overshoots. '
       + (directed.length ? 's = 1: shrinking the group is flat; s < 0: the theorem lets it grow.' : '')
       + minima.filter(({ summary }) => !summary.converged).map(({ name }) => ` Not all eigenvalues of ${name} have converged.`).join('');
   }
@@ -90,7 +90,7 @@ function growthTable(minima) {
   return {
     caption: 'curvature along training',
     text: ['minimum'],
-    numbers: ['epoch', 'largest eigenvalue', '2 / learning rate', 'trace', 'standard error'],
+    numbers: ['epoch', 'largest eigenvalue', 'edge of stability', 'trace', 'standard error'],
     rows: minima.flatMap(({ name, summary: { epochs } }) =>
       epochs.epoch.map((epoch, index) => [name, String(epoch), ...columns.map((column) => significant(epochs[column]?.[index]))])),
   };

@@ -33,6 +33,7 @@ export class MatrixPanel {
       options: [['barrier', 'barrier'], ['rise', 'rise']],
       onchange: (quantity) => urlState.push({ matrix: quantity === 'rise' ? quantity : null }),
     });
+    this.order = element('button', { type: 'button', hidden: true, 'aria-pressed': 'false', onclick: () => this.#cluster() }, 'By clusters');
     this.button = element('button.plain.table-button',
       { type: 'button', 'aria-expanded': 'false', onclick: () => this.#toggle() }, 'Table');
     this.grid = element('div.scroll', { tabIndex: -1, role: 'region', 'aria-label': 'matrix of minima' });
@@ -40,9 +41,21 @@ export class MatrixPanel {
     this.aligned = element('div.scroll', { tabIndex: -1, role: 'region', 'aria-label': 'matrix of minima, aligned', hidden: true });
     this.judged = element('div.matrix-judged', { 'aria-live': 'polite' });
     this.node = element('section.panel.matrix', { hidden: true },
-      element('div.toolbar', {}, element('h2', {}, 'Between every two minima'), this.quantity.node, this.button),
+      element('div.toolbar', {}, element('h2', {}, 'Between every two minima'), this.quantity.node, this.order, this.button),
       element('div.matrix-body', {}, element('div', {}, this.grid, this.legend, this.aligned), this.judged),
       this.#behind);
+  }
+
+  /** The names by clusters, once every line is measured; null before. */
+  setOrder(order) {
+    this.byClusters = order;
+    this.order.hidden = !order;
+  }
+
+  #cluster() {
+    this.clustered = this.clustered ? null : this.byClusters;
+    this.order.setAttribute('aria-pressed', String(Boolean(this.clustered)));
+    this.draw();
   }
 
   update(view) {
@@ -52,9 +65,11 @@ export class MatrixPanel {
   }
 
   draw() {
-    const { matrix, experiment } = this.#live;
+    const { matrix: measured, experiment } = this.#live;
+    const matrix = measured && this.clustered ? permuted(measured, this.clustered) : measured;
+    this.shown = matrix;
     // A comparison of methods has its own table, and lines from SGD only.
-    this.node.hidden = !matrix || experiment.minima.length < FEWEST || Boolean(experiment.spec.methods);
+    this.node.hidden = !matrix || experiment.minima.length < FEWEST || Boolean(experiment.spec.methods || experiment.spec.forks);
     if (this.node.hidden || !this.view) return;
     const { minima } = matrix;
     const key = minima.join();
@@ -67,7 +82,7 @@ export class MatrixPanel {
       this.#paint(cell, [minima[row], minima[column]], at(values, row, column), end, judged);
     }
     this.#drawLegend(end);
-    drawAligned(this.aligned, matrix, this.view.matrix, end, this.#context.colours);
+    drawAligned(this.aligned, measured, this.view.matrix, end, this.#context.colours);
     this.#drawJudged();
     if (!this.#behind.hidden) this.#fill();
   }
@@ -104,7 +119,7 @@ export class MatrixPanel {
   }
 
   #onKey(event, row, column) {
-    const last = this.#live.matrix.minima.length - 1;
+    const last = this.shown.minima.length - 1;
     const inside = (index) => Math.min(last, Math.max(0, index));
     if (event.key === 'Home' || event.key === 'End') {
       event.preventDefault();
@@ -129,7 +144,7 @@ export class MatrixPanel {
 
   /** The experiment's own pair needs no word in the address. */
   #choose(row, column) {
-    const { minima } = this.#live.matrix;
+    const { minima } = this.shown;
     this.choose([minima[row], minima[column]]);
   }
 
@@ -141,7 +156,7 @@ export class MatrixPanel {
 
   #paint(cell, [from, to], { value, low, high }, end, judged) {
     const missing = Number.isNaN(value);
-    const mark = missing ? null : cellMark(value, low, high, this.#live.matrix.tolerance);
+    const mark = missing ? null : cellMark(value, low, high, this.shown.tolerance);
     const colour = missing ? null : cellColour(value, end);
     cell.style.cssText = missing ? '' : `background:rgb(${colour});color:${cellInk(colour)}`;
     cell.disabled = missing;
@@ -159,7 +174,7 @@ export class MatrixPanel {
   }
 
   #drawLegend(end) {
-    const { tolerance, split } = this.#live.matrix;
+    const { tolerance, split } = this.shown;
     const { stops } = style.maps.loss;
     this.legend.replaceChildren(
       element('span', {}, '0'),
@@ -199,7 +214,7 @@ export class MatrixPanel {
   }
 
   #fill() {
-    const { matrix } = this.#live;
+    const matrix = this.shown;
     const squares = ['barrier', 'rise'].map((quantity) => squareOf(matrix, quantity));
     const pairs = matrix.minima.flatMap((_, row) => matrix.minima.slice(row + 1).map((_, index) => [row, row + 1 + index]));
     const cells = ({ value, low, high }) => [barrierText(value), intervalText(low, high) || DASH];
@@ -214,6 +229,14 @@ export class MatrixPanel {
       ]),
     }));
   }
+}
+
+/** The matrix with its minima in another order. */
+function permuted(matrix, order) {
+  const places = order.map((name) => matrix.minima.indexOf(name));
+  const square = (rows) => places.map((row) => places.map((column) => rows[row][column]));
+  const quantity = ({ value, low, high }) => ({ value: square(value), low: square(low), high: square(high) });
+  return { ...matrix, minima: order, barrier: quantity(matrix.barrier), rise: quantity(matrix.rise) };
 }
 
 function squareOf(matrix, quantity) {

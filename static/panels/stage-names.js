@@ -42,6 +42,7 @@ const TASKS = {
   line: (name) => `measuring the line ${name}`,
   sharpness: (name) => `measuring the sharpness of ${name}`,
   compact: (name) => `removing the zero groups of ${name}`,
+  ensemble: (name) => `averaging the set ${name}`,
   curvature: (name) => `measuring the curvature at ${name}`,
   'snapshot-curvature': (name, epoch) => `measuring the curvature at ${name} after epoch ${epoch}`,
   directions: (name) => `finding the flat subspace at ${name}`,

@@ -20,6 +20,8 @@ export function captionOf(plane, { judged = false, slopes = false } = {}) {
   if (slopes) sentences.push(style.titles.floor);
   if (curves.length < Object.keys(plane.paths).length)
     sentences.push(`Dotted chains: training, snapshot by snapshot${plane.kind === 'principal' ? '' : ', projected on the plane'}.`);
+  const farthest = Math.max(0, ...Object.values(plane.offsets).flatMap((values) => [...values]));
+  if (farthest > 0) sentences.push(`Snapshots lie up to ${significant(farthest)} off the plane.`);
   const hollow = shown
     .filter((name) => plane.isProjected(name))
     .map((name) => `${name} (${significant(plane.distances[name])} off the plane)`);

@@ -25,9 +25,13 @@ export function axisTitles(plane, xBreak = ', ') {
   return [across ? `${across}${xBreak}${unit}` : unit, up ? `${up}<br>${unit}` : unit];
 }
 
-function directions({ kind, defining, points, axes }) {
+function directions({ kind, defining, points, axes, explained }) {
   if (axes.length) return axes.map(escaped);
-  if (kind in DIRECTIONS) return DIRECTIONS[kind];
+  if (kind in DIRECTIONS) {
+    if (!explained) return DIRECTIONS[kind];
+    const [first, second] = explained.map((share) => `${(100 * share).toFixed(1)} %`);
+    return [`${DIRECTIONS[kind][0]} (${first} of the squared distances)`, `${DIRECTIONS[kind][1]} (${second})`];
+  }
   if (defining.length < 3 || !defining.every((name) => name in points)) return ['', ''];
   const [start, end, third] = defining.map((name) => points[name]);
   return [

@@ -222,8 +222,11 @@ function paths(plane, colours) {
     if (!name.startsWith(TRAJECTORY)) return outlined({ x, y, name: `curve ${name}` }, LOOK.curve);
     const minimum = name.slice(TRAJECTORY.length);
     const marker = { ...LOOK.snapshot, color: colours[minimum] ?? style.white };
-    const hovertemplate = `training of ${minimum}, snapshot %{pointNumber}<br>${style.hover.place}<extra></extra>`;
-    return [{ type: 'scatter', x, y, name, mode: 'lines+markers', line: LOOK.trajectory, marker, hovertemplate }];
+    const offsets = plane.offsets[name];
+    const far = offsets ? '<br>%{customdata:.3g} off this plane' : '';
+    const hovertemplate = `training of ${minimum}, snapshot %{pointNumber}<br>${style.hover.place}${far}<extra></extra>`;
+    const more = offsets ? { customdata: offsets } : {};
+    return [{ type: 'scatter', x, y, name, mode: 'lines+markers', line: LOOK.trajectory, marker, hovertemplate, ...more }];
   });
   return [...lines, ...others];
 }

@@ -10,12 +10,16 @@ import { noticeSwitch, tellEnd } from '../end-notice.js';
 import { Cursor } from '../landscape/path-cursor.js';
 import { LiveExperiment } from '../landscape/live-experiment.js';
 import { SHOWN, pairOf, readView } from '../landscape/view-state.js';
+import { AddPlane } from '../panels/add-plane.js';
 import { Downloads } from '../panels/downloads.js';
+import { EnsemblesPanel } from '../panels/ensembles.js';
+import { ForksPanel } from '../panels/forks.js';
 import { MethodsPanel } from '../panels/methods.js';
 import { CompactPanel } from '../panels/compact.js';
 import { CurvaturePanel } from '../panels/curvature.js';
 import { ExperimentHeading } from '../panels/experiment-heading.js';
 import { FittingPanel } from '../panels/fits.js';
+import { MinimaMapPanel } from '../panels/minima-map.js';
 import { MatrixPanel } from '../panels/matrix.js';
 import { MinimaPanel, SparsityPanel, TrainingPanel } from '../panels/minima.js';
 import { ProfilesPanel } from '../panels/profiles.js';
@@ -57,9 +61,13 @@ class ExperimentView {
     const shared = { ...context, cursor: new Cursor(), tooltip: this.tooltip, colours: this.colours };
     this.verdict = new VerdictPanel(live);
     this.surfaces = new SurfacesPanel([{ live, ...shared }], shared);
+    this.addPlane = new AddPlane(live, context, (plane) => context.urlState.push({ plane }));
     this.profiles = new ProfilesPanel(live, shared);
     this.methods = new MethodsPanel(live, shared);
+    this.forks = new ForksPanel(live, shared);
+    this.ensembles = new EnsemblesPanel(live, shared);
     this.matrix = new MatrixPanel(live, shared);
+    this.map = new MinimaMapPanel(live, shared);
     this.minima = new MinimaPanel(live, shared);
     this.compact = new CompactPanel(live, shared);
     this.curvature = new CurvaturePanel(live, shared);
@@ -87,9 +95,13 @@ class ExperimentView {
       this.verdict.node,
       this.surfaces.node,
       this.profiles.node,
+      this.forks.node,
       this.methods.node,
       this.matrix.node,
+      this.map.node,
+      this.addPlane.node,
       this.minima.node,
+      this.ensembles.node,
       this.sparsity.node,
       this.compact.node,
       this.curvature.node,
@@ -122,6 +134,8 @@ class ExperimentView {
     this.fits.update(this.view);
     this.sparsity.draw();
     this.methods.draw();
+    this.forks.draw();
+    this.map.draw();
     this.curvature.draw();
   }
 
@@ -129,6 +143,7 @@ class ExperimentView {
   draw(parts) {
     showLossUnit(this.live.lossUnit);
     if (parts.has('experiment')) this.#drawHead();
+    if (parts.has('experiment')) this.addPlane.draw();
     if (parts.has('experiment') || parts.has('verdict') || parts.has('minima')) this.verdict.draw();
     if (parts.has('experiment') || parts.has('minima') || parts.has('verdict')) this.minima.draw();
     if (parts.has('minima')) this.compact.draw();
@@ -143,7 +158,7 @@ class ExperimentView {
       this.training.draw();
       this.sparsity.draw();
     }
-    if (parts.has('paths') || parts.has('minima') || turned) toastErrors(() => this.methods.load());
+    if (parts.has('paths') || parts.has('minima') || turned) toastErrors(() => Promise.all([this.methods.load(), this.forks.load(), this.ensembles.load(), this.#loadMap()]));
     if (parts.has('fits') || parts.has('paths') || turned) this.fits.draw();
     this.#putStageFirst();
     if (parts.has('experiment')) this.provenance.draw();
@@ -152,6 +167,12 @@ class ExperimentView {
     if (parts.has('verdict')) return this.update(this.context.urlState.get());
     if (parts.has('paths') || turned) this.profiles.draw();
     if ([`plane ${this.view.plane}`, 'paths'].some((part) => parts.has(part))) this.surfaces.draw();
+  }
+
+  /** The map also tells the matrix its order by clusters. */
+  async #loadMap() {
+    await this.map.load();
+    this.matrix.setOrder(this.map.found?.order ?? null);
   }
 
   /** While it runs, the panel of the stage that runs stands first; in the end all are in their usual place. */
@@ -183,7 +204,7 @@ class ExperimentView {
     this.context.theme.removeEventListener('change', this.ontheme);
     this.live.close();
     this.downloads.close();
-    for (const panel of [this.surfaces, this.profiles, this.training, this.fits, this.sparsity, this.methods, this.curvature]) panel.close();
+    for (const panel of [this.surfaces, this.profiles, this.training, this.fits, this.sparsity, this.methods, this.forks, this.map, this.curvature]) panel.close();
   }
 
   #drawHead() {

@@ -68,8 +68,9 @@ def serve(settings: Any) -> None:
         for line in sys.stdin:
             name, arguments = json.loads(line)
             try:
-                if name == "submit":
-                    arguments["spec"] = Spec.model_validate(arguments["spec"])
+                for field in ("spec", "amended"):
+                    if field in arguments:
+                        arguments[field] = Spec.model_validate(arguments[field])
                 if name == "add_checkpoint":
                     arguments["source"] = Path(arguments["source"])
                 answer: Any = (calls.get(name) or getattr(service, name))(**arguments)

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Server, idle, violations
+from tests.landscape.fork_cases import EPOCHS, KINDS, forked
 from tests.landscape.many_minima import T, many_minima
 from valleyscope.landscape.storage.records import PathValues
 
@@ -45,6 +46,21 @@ def test_a_cell_judges_its_pair_everywhere_and_back_returns(open_page: Any, serv
     expect(finding).to_contain_text("from m0 to m2")
     expect(page).not_to_have_url(re.compile("pair="))
     expect(page.get_by_role("radio", name="basins")).to_be_checked()
+
+
+def test_clusters_order_the_matrix_and_forks_have_their_curves(open_page: Any, server: Server, five: str) -> None:
+    page = open_page(server, five)
+    idle(page)
+    expect(page.locator(".minima-map")).to_contain_text("of the differences")
+    page.get_by_role("button", name="By clusters").click()
+    names = page.locator(".heat tbody th").all_inner_texts()
+    assert [int(name[1:]) % 2 for name in names] in ([0, 0, 0, 1, 1], [1, 1, 0, 0, 0])
+    cell(page, "m1", "m3").click()
+    expect(page.locator(".verdict")).to_contain_text("from m1 to m3")
+    page = open_page(server, forked().send(server.address).removeprefix(server.address))
+    idle(page)
+    expect(page.locator(".forks .remarks")).to_contain_text("altsdp: from epoch 20 on")
+    expect(page.locator(".forks tbody tr")).to_have_count(len(KINDS) * len(EPOCHS))
 
 
 def test_keys_reach_every_cell_and_the_address_restores_the_pair(

@@ -15,8 +15,12 @@ from playwright.sync_api import Browser, Page, Route
 from tests.landscape import cases
 from tests.landscape.analysis.test_method_table import compared
 from tests.landscape.figures.test_figures import array
+from tests.landscape.fork_cases import forked
+from tests.landscape.many_minima import many_minima
 from valleyscope.landscape import figures
+from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.method_table import method_table
+from valleyscope.landscape.analysis.minima_map import KINDS, minima_map
 from valleyscope.landscape.claim import Level, claim_of
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.figures.matrix_cells import cell_colour, cell_ink, cell_mark
@@ -30,7 +34,8 @@ from valleyscope.landscape.storage.records import Grid, LayerRecord, MinimumReco
 ADDRESS = "http://figures.test"
 TYPES = {".js": "text/javascript", ".json": "application/json"}
 MODULES = ("landscape/claim", "landscape/plane", "landscape/records", *(f"plots/{name}" for name in (
-    "contour", "export", "matrix-cells", "numbers", "pareto", "profile", "scale", "sparsity", "surface3d", "training",
+    "contour", "export", "forks", "matrix-cells", "minima-map", "numbers", "pareto", "profile", "scale", "sparsity",
+    "surface3d", "training",
 )))  # fmt: skip
 # Figures as JSON, with words for numbers that JSON lacks.
 SCRIPT = """async ({ modules, data, wanted }) => {
@@ -51,6 +56,8 @@ SCRIPT = """async ({ modules, data, wanted }) => {
     surface3d: ({ plane, ...view }) => page.surfaceFigure(planes[plane], { ...shared, ...view }),
     profile: (view) => page.profilePairFigure(entries, { splits: ['train', data.errorSplit], ...view }),
     training: ({ quantity, log }) => page.trainingParts(runs, quantity, log),
+    forks: ({ mode }) => page.forksFigure(data.forks, { mode }),
+    map: ({ found, kind, mode }) => page.minimaMapFigure(found, { kind, mode, colours: data.colours }),
     pareto: ({ mode }) => page.paretoFigure(data.methods, { mode }),
     sparsity: ({ mode }) => page.sparsityFigure(minima, { mode, colours: data.colours }),
     paper: ({ plane, mode }) => page.paperFigure(planes[plane], [
@@ -316,6 +323,23 @@ def test_methods_over_multiply_adds_are_the_same(page: Page) -> None:
     landscape = compared()
     rows = method_table(landscape)
     check(page, landscape, [("pareto", {"mode": "dark"}, drawn_by_python(figures.pareto(rows, theme="dark")))])
+
+
+def test_curves_of_forks_are_the_same(page: Page) -> None:
+    landscape = forked()
+    curves = fork_curves(landscape)
+    assert curves is not None
+    check(page, landscape, [("forks", {"mode": "dark"}, drawn_by_python(figures.forks(curves, theme="dark")))])
+
+
+def test_maps_of_minima_are_the_same(page: Page) -> None:
+    landscape = many_minima(5)
+    found = minima_map(landscape)
+    assert found is not None
+    for kind in KINDS:
+        figure = figures.minima_map_figure(found, kind, colours_of(landscape.minima), theme="dark")
+        options = {"found": found.to_json(), "kind": kind, "mode": "dark"}
+        check(page, landscape, [("map", options, drawn_by_python(figure))])
 
 
 def test_scales_and_numbers_follow_one_rule(page: Page) -> None:

@@ -12,7 +12,8 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from tests.training.test_resume import network
-from valleyscope.training import Cancelled, load_dataset, train
+from valleyscope.training import AllZero, Cancelled, load_dataset, train
+from valleyscope.training.checkpoints import read_checkpoint
 from valleyscope.training.sam import SAM
 
 FIELDS: dict[str, dict[str, Any]] = {
@@ -87,3 +88,14 @@ def test_the_second_pass_of_sam_does_not_count_for_batch_norm() -> None:
     assert isinstance(norm, nn.BatchNorm1d)
     assert int(norm.num_batches_tracked) == 1  # type: ignore[arg-type]
     torch.testing.assert_close(norm.running_mean, 0.1 * digits.x_train.flatten(1).mean(0))
+
+
+def test_a_run_that_makes_every_group_zero_ends_with_an_error_and_keeps_the_weights_before(tmp_path: Path) -> None:
+    digits = load_dataset("digits")
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 10))
+    fields: dict[str, Any] = {"optimizer": "altsdp", "lr": 0.1, "batch_size": 256, "mode": "cumulative", "mu": 0.5}
+    with pytest.raises(AllZero, match=r"all 8 prunable groups are zero after epoch \d.*lower c.*last-good.safetensors"):
+        train(model, digits, **fields, epochs=20, c=0.1, directory=tmp_path)
+    kept = read_checkpoint(tmp_path / "last-good.safetensors").state
+    assert bool(kept["1.weight"].any())
+    assert not model[1].weight.any()  # type: ignore[union-attr, operator]

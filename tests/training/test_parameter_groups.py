@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import pytest
 import torch
@@ -10,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from torch import Tensor, nn
 
+from valleyscope.training.altsdp import AltSDP
 from valleyscope.training.models import build_model
-from valleyscope.training.parameter_groups import group_norms, partition
+from valleyscope.training.parameter_groups import Assumed, group_norms, partition
+from valleyscope.training.pruning_forecast import forecast_loop
 from valleyscope.training.sdp import sdp_step
 from valleyscope.training.zero_groups import angle, sparsity
 
@@ -190,3 +193,55 @@ def test_the_sdp_step_wants_a_factor_for_each_group() -> None:
         sdp_step(group, 0.1, [1.0, 2.0])
     with pytest.raises(ValueError, match="strength=-1"):
         sdp_step(group, -1, [1.0, 2.0, 3.0])
+
+
+class TwoHeads(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.auxiliary = nn.Linear(4, 2)
+        self.trunk = nn.Linear(3, 4)
+        self.head = nn.Linear(4, 5)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        inner = self.trunk(x).relu()
+        return self.head(inner).softmax(1), self.auxiliary(inner)
+
+
+class Untraceable(TwoHeads):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return super().forward(x if x.sum() > 0 else -x)
+
+
+def test_all_heads_are_outputs_and_an_untraced_network_says_what_is_assumed() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [group["name"] for group in partition(TwoHeads())] == ["trunk", "rest"]
+        named = partition(Untraceable(), output=["head", "auxiliary"])
+        assert [group["name"] for group in named] == ["trunk", "rest"]
+        assert [group["name"] for group in partition(TwoHeads(), output="trunk")] == ["auxiliary", "head", "rest"]
+    with pytest.warns(Assumed, match=r"Untraceable cannot be traced.*'head', is the output.*output=\[\.\.\.\]"):
+        assert [group["name"] for group in partition(Untraceable())] == ["auxiliary", "trunk", "rest"]
+    with pytest.raises(ValueError, match="output='heads' is no convolution or linear layer: use one of auxiliary"):
+        partition(TwoHeads(), output="heads")
+
+
+@pytest.mark.parametrize("mode", ["prox", "dual"])
+def test_the_forecast_of_a_loop_is_the_threshold_that_it_reaches(mode: str) -> None:
+    """With gradients of four batches a step, and momentum that is cycled with the rate."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+
+    def schedule(optimizer: torch.optim.Optimizer) -> torch.optim.lr_scheduler.LRScheduler:
+        return torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=8)
+
+    optimizer = AltSDP(partition(model), lr=0.05, c=1e-3, mu=0.6, mode=mode, momentum=0.9)  # type: ignore[arg-type]
+    expected = forecast_loop(optimizer, batches=28, accumulation=4, scheduler=schedule)
+    scheduler = schedule(optimizer)
+    for batch in range(28):
+        model(torch.ones(2, 3)).sum().backward()
+        if batch % 4 == 3:
+            optimizer.step()
+            scheduler.step()
+            optimizer.zero_grad()
+    assert optimizer.param_groups[0]["threshold"] == pytest.approx(expected.reach)
+    with pytest.raises(ValueError, match="accumulation=0"):
+        forecast_loop(optimizer, batches=4, accumulation=0)

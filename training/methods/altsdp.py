@@ -61,6 +61,11 @@ class Thresholding(Method):
             sparsity=settings.sparsity,
         )
 
+    def start_after(self, steps: int) -> None:
+        """n counts from the first step of the trunk: the threshold is as high as it would be there by now."""
+        for group in self._optimizer.param_groups:
+            group["step"] = steps
+
     def after_step(self, step: int) -> None:
         first = self._optimizer.param_groups[0]
         if self.context.settings.macs is not None and not first["ended"] and self._operations_have_fallen():
@@ -96,7 +101,8 @@ class Thresholding(Method):
         settings = self.context.settings
         if settings.wish is not None:
             for group in self._optimizer.param_groups:
-                group[self.strength] = grown(group[self.strength], epoch, settings.epochs)
+                passed, whole = (number - settings.first_epoch for number in (epoch, settings.epochs))
+                group[self.strength] = grown(group[self.strength], passed, whole)
 
     def state_dict(self) -> dict[str, Any]:
         return super().state_dict() | {"counted": self._counted}

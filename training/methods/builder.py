@@ -6,6 +6,7 @@ from valleyscope.training.methods.altsdp import Thresholding
 from valleyscope.training.methods.channel_lasso import ChannelPruning
 from valleyscope.training.methods.correlation import CorrelationPruning
 from valleyscope.training.methods.deephoyer import DeepHoyer
+from valleyscope.training.methods.exact_sdp import ExactSDP
 from valleyscope.training.methods.group_lasso import GroupLassoMethod, GroupLassoRDAMethod
 from valleyscope.training.methods.hesso import Hesso
 from valleyscope.training.methods.least_squares import OneShotLeastSquares
@@ -33,6 +34,7 @@ _CLASSES: dict[str, type[Method]] = {
     "ls": OneShotLeastSquares,
     "cp": ChannelPruning,
     "cop": CorrelationPruning,
+    "sdp": ExactSDP,
 }
 
 

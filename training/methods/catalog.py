@@ -23,6 +23,7 @@ MethodName = Literal[
     "ls",
     "cp",
     "cop",
+    "sdp",
 ]
 Kind = Literal["optimizer", "penalty", "projection", "narrower", "post hoc"]
 
@@ -192,6 +193,14 @@ METHODS: dict[str, MethodInfo] = {
         kind="post hoc",
         options={"cost_weight": 0.1, **_RETRAIN},
         filters_only=True,
+    ),
+    "sdp": MethodInfo(
+        title="exact structured directional pruning",
+        formula="w_i = (1 - λ s_i / ||w_i||)_+ w_i, s_i = <E(w_i), Pi_i(E_G(w))> from the Hessian, or 1",
+        source=_ALTSDP + ", Theorem 1",
+        kind="post hoc",
+        options={"strength": None, "factors": "hessian", "curvature_cut": 1e-3, "curvature_samples": None, **_RETRAIN},
+        needs_wish=False,
     ),
 }
 

@@ -17,6 +17,11 @@ def check_method(context: RunContext) -> None:
     info = settings.method_info
     if info is None:
         return
+    if settings.method_name == "sdp" and settings.option("factors") == "hessian" and context.direction_factors is None:
+        raise ValueError(
+            "factors='hessian': train() does not know the Hessian; pass direction_factors=, a function such as "
+            "lambda model, groups, _: valleyscope.direction_factors(model, model, (x, y), groups), or factors='ones'"
+        )
     if settings.method_name in ("sfp", "fpgm") and norms_of(context.model) and not settings.bias:
         raise ValueError(
             f"bias=false: method {settings.method_name!r} must set BatchNorm's factors to zero, too: use bias: true"

@@ -31,7 +31,7 @@ class Hesso(Method):
         self.fading: dict[str, Tensor] = {}
         self.gone: dict[str, Tensor] = {}
         self._zero: ZeroGroups | None = None
-        start = int(_WARM_UP * context.main_steps)
+        start = context.first_step + int(_WARM_UP * context.main_steps)
         available = max(1, int((_END - _WARM_UP) * context.main_steps))
         self.periods = min(context.settings.option("periods"), available)
         self.length = available // self.periods

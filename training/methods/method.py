@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,16 +18,23 @@ from valleyscope.training.optimizer_builder import build_optimizer
 from valleyscope.training.parameter_groups import ParameterGroup, broadcast_masks, prunable
 from valleyscope.training.settings import Training
 
+DirectionFactors = Callable[[nn.Module, Sequence[ParameterGroup], Training], Tensor]
+"""One s_i for every group of a partition, in its order, from the network as it is now."""
+
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a method knows of its run: `steps` is the number of steps in an epoch."""
+    """What a method knows of its run: `steps` is the number of steps in an epoch.
+
+    `direction_factors` computes the factors s_i of all groups, for methods that need them; it comes from the caller.
+    """
 
     model: nn.Module
     groups: Sequence[ParameterGroup]
     data: Dataset
     settings: Training
     steps: int
+    direction_factors: DirectionFactors | None = None
 
     @cached_property
     def layers(self) -> list[ParameterGroup]:
@@ -51,8 +58,13 @@ class RunContext:
 
     @property
     def main_steps(self) -> int:
-        """Steps before the cut."""
-        return self.settings.main_epochs * self.steps
+        """Steps of this run before the cut."""
+        return (self.settings.main_epochs - self.settings.first_epoch) * self.steps
+
+    @property
+    def first_step(self) -> int:
+        """Steps before this run: those that a fork shares with its trunk."""
+        return self.settings.first_epoch * self.steps
 
     def sgd(self, lr: float) -> SGD:
         """Plain SGD over all parameters, with the run's momentum and weight decay."""
@@ -83,6 +95,9 @@ class Method:
 
     def start(self) -> None:
         """Before the first step."""
+
+    def start_after(self, steps: int) -> None:
+        """Before `start` of a fork: its trunk took so many steps, without this method or with other options."""
 
     def before_step(self) -> None:
         """Gradients are there: add the gradient of a penalty, or remove those of zero groups."""
@@ -119,3 +134,10 @@ def scale_groups(layer: ParameterGroup, chosen: Tensor, factor: float) -> None:
     """Multiply the weights of some groups of one layer."""
     for parameter, mask in broadcast_masks(layer, chosen):
         parameter.mul_(torch.where(mask, factor, 1.0))
+
+
+@torch.no_grad()
+def multiply_groups(layer: ParameterGroup, factors: Tensor) -> None:
+    """Multiply each group of one layer by its own factor."""
+    for parameter, shaped in broadcast_masks(layer, factors):
+        parameter.mul_(shaped.to(parameter.dtype))

@@ -38,6 +38,11 @@ def pruning_text(record: dict[str, Any], *, retrained: bool = False) -> str:
         parts.append(f"threshold ended at epoch {ended['epoch']}, G = {ended['threshold']:.3g}")
     elif record["method"] in THRESHOLDS and ("wished_sparsity" in record or "wished_macs" in record):
         parts.append("the threshold acted to the end, and the rest of the wish was cut by norm")
+    if (found := record.get("direction_factors")) is not None:
+        spread = f"{found['smallest']:.2f} to {found['largest']:.2f}"
+        parts.append(
+            f"λ = {record['strength']:.3g}, s " + (f"from {spread}" if found["source"] == "hessian" else "= 1")
+        )
     if cut is not None:
         quantity, shown = ("accuracy", _percent) if "test_accuracy_before" in cut else ("loss", _short)
         before, after = (shown(cut[f"test_{quantity}_{when}"]) for when in ("before", "after"))

@@ -29,6 +29,8 @@ def missing_requirement(
     if info.needs_wish and settings.wish is None:
         wanted = "give sparsity (share of groups to prune) or macs (share of multiply-adds left)"
         return "method", f"method {settings.method_name!r} must know how much to prune: {wanted}"
+    if settings.method_name == "sdp" and settings.wish is None and settings.strength is None:
+        return "method", "method 'sdp' must know how much to prune: give sparsity, macs or strength (lambda)"
     if batch_norm is False and info.needs_batch_norm:
         return "method", f"method {settings.method_name!r} prunes by the factors of BatchNorm, and the network has none"
     if batch_norm is False and settings.score == "gamma":

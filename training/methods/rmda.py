@@ -169,6 +169,9 @@ class RMDAMethod(GroupLassoMethod):
             sparsity=settings.sparsity,
         )
 
+    def start_after(self, steps: int) -> None:
+        """t counts the averaged gradients, of which a fork has none yet."""
+
     def _zero_share(self) -> float:
         return self._rmda.share_of_zero_points
 

@@ -13,6 +13,7 @@ from valleyscope.app.api.dependencies import ExperimentId, State
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
 from valleyscope.app.api.routes.results import PlaneName, Split, Value, find_grid, find_plane
 from valleyscope.app.storage.experiment_table import ExperimentRow
+from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.method_table import method_table
 from valleyscope.landscape.claim import claim_of
 from valleyscope.landscape.colours import colours_of
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["results"])
 
 _PDF = "application/pdf"
-Kind = Literal["contour", "surface3d", "profile", "training", "sparsity", "paper", "pareto"]
+Kind = Literal["contour", "surface3d", "profile", "training", "sparsity", "paper", "pareto", "forks"]
 Quantity = Literal["loss", "accuracy", "sparsity", "zero_groups", "threshold", "angle", "learning_rate"]
 
 
@@ -128,6 +129,11 @@ def _draw(landscape: Landscape, row: ExperimentRow, query: FigureQuery) -> go.Fi
             if not rows:
                 raise not_available("there is no comparison of methods", row)
             return figures.pareto(rows, theme=query.theme)
+        case "forks":
+            found = fork_curves(landscape)
+            if found is None:
+                raise not_available("there are no forks", row)
+            return figures.forks(found, theme=query.theme)
         case "sparsity":
             return figures.sparsity(_minima(landscape, row), **shared)
 

@@ -12,13 +12,16 @@ from starlette.responses import Response
 from valleyscope.app.api.cached_responses import cached_response, not_available
 from valleyscope.app.api.curvature_schemas import CurvatureAnswer
 from valleyscope.app.api.dependencies import ExperimentId, State
+from valleyscope.app.api.family_schemas import Ensembles, Forks, Map
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
 from valleyscope.app.api.problems import Problem, invalid_parameter
 from valleyscope.app.api.schemas import Matrix, Methods, Minima, Profile, Surface, Verdict
 from valleyscope.app.api.serializers import planes_of
 from valleyscope.app.storage.experiment_table import ExperimentRow
 from valleyscope.landscape.analysis.curvature_summary import curvature_summaries
+from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.method_table import method_table, remarks
+from valleyscope.landscape.analysis.minima_map import minima_map
 from valleyscope.landscape.analysis.pair_matrix import matrix_json
 from valleyscope.landscape.analysis.pair_verdict import MissingLine, UnknownPair, pair_verdict
 from valleyscope.landscape.analysis.published import published_beside
@@ -132,6 +135,49 @@ def methods(id: ExperimentId, request: Request, app_state: State) -> Response:
         return encoded({"experiment": id, **found, "published": published_beside(row.spec)})
 
     return cached_response(request, app_state, row, ("methods",), make)
+
+
+@router.get("/experiments/{id}/forks", response_model=Forks, responses={**NOT_MODIFIED, **problems(404)})
+def forks(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """Read barrier and rise between a run and its forks, over the epoch of the fork, for every seed."""
+    row = app_state.service.get(id)
+
+    def make(landscape: Landscape) -> bytes:
+        found = fork_curves(landscape)
+        if found is None:
+            raise not_available("there are no forks", row)
+        return encoded(to_json({"experiment": id, **found.to_json()}))
+
+    return cached_response(request, app_state, row, ("forks",), make)
+
+
+@router.get("/experiments/{id}/ensembles", response_model=Ensembles, responses={**NOT_MODIFIED, **problems(404)})
+def ensembles(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """Read loss and error of sets of minima: the members, the mean of their weights, and of their predictions."""
+    row = app_state.service.get(id)
+
+    def make(landscape: Landscape) -> bytes:
+        found = [record.to_json() for record in landscape.ensembles.values()]
+        return encoded(to_json({"experiment": id, "items": found}))
+
+    return cached_response(request, app_state, row, ("ensembles",), make)
+
+
+@router.get("/experiments/{id}/map", response_model=Map, responses={**NOT_MODIFIED, **problems(404)})
+def map_of_minima(id: ExperimentId, request: Request, app_state: State) -> Response:
+    """Read a map of the minima by distance and by barrier, and their order by clusters.
+
+    It needs the line between every two minima.
+    """
+    row = app_state.service.get(id)
+
+    def make(landscape: Landscape) -> bytes:
+        found = minima_map(landscape)
+        if found is None:
+            raise not_available("there is no line between every two of three or more minima", row)
+        return encoded(to_json({"experiment": id, **found.to_json()}))
+
+    return cached_response(request, app_state, row, ("map",), make)
 
 
 @router.get("/experiments/{id}/matrix", response_model=Matrix, responses={**NOT_MODIFIED, **problems(404)})

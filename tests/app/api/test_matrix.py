@@ -12,6 +12,7 @@ import pytest
 from tests.app.servers import Server
 from tests.landscape.many_minima import many_minima
 from valleyscope.landscape import pair_matrix, pair_verdict
+from valleyscope.landscape.analysis.minima_map import minima_map
 from valleyscope.landscape.storage.landscape_file import Landscape
 
 
@@ -34,6 +35,14 @@ def test_the_matrix_is_that_of_the_landscape(results: httpx.Client, landscape: L
     assert body.pop("experiment")
     assert body == pair_matrix(landscape).to_json()
     assert results.get("matrix", headers={"if-none-match": found.headers["etag"]}).status_code == 304
+
+
+def test_the_map_is_that_of_the_landscape(results: httpx.Client, landscape: Landscape) -> None:
+    body = results.get("map").json()
+    assert body.pop("experiment")
+    found = minima_map(landscape)
+    assert found is not None
+    assert body == found.to_json()
 
 
 def test_any_pair_can_be_judged(results: httpx.Client, landscape: Landscape) -> None:

@@ -10,16 +10,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.app.cluster import LONG, TINY, Cluster
 from tests.app.runs import assert_same_results, run_alone
+from valleyscope import Landscape, Plane, build_model, flatten, load_dataset, surface
+from valleyscope.app.experiments.amendments import with_plane
 from valleyscope.app.experiments.plan import plan, plane_tiles
 from valleyscope.app.experiments.spec import Spec
+from valleyscope.training.checkpoints import read_checkpoint
 
 SPEC = TINY | {
     "name": "drill",
-    "minima": TINY["minima"] | {"control": {"seed": 5}},
+    "minima": {
+        "sgd": {},
+        "altsdp": {"optimizer": "altsdp", "target": 0.8, "fork": {"from": "sgd", "epoch": 3}},
+        "control": {"seed": 5},
+    },
     "training": {"epochs": 8, "batch_size": 64},
 }
 WHATS = ("worker", "child", "api", "everything")
@@ -55,7 +63,7 @@ def kill(cluster: Cluster, what: str, chance: random.Random) -> None:
         cluster.start(workers=count)
 
 
-def endure(cluster: Cluster, whats: Sequence[str], chance: random.Random, undisturbed: Path) -> None:
+def endure(cluster: Cluster, whats: Sequence[str], chance: random.Random, undisturbed: Path) -> str:
     """Run an experiment, kill all these things at moments that chance chooses, and look at what came of it."""
     experiment = cluster.submit(SPEC)
     for what in whats:
@@ -67,6 +75,7 @@ def endure(cluster: Cluster, whats: Sequence[str], chance: random.Random, undist
     assert row.error is None
     assert_counted_once(cluster, experiment)  # first, since tasks are cleared away some time after the end
     assert_same_results(undisturbed, cluster.directory(experiment))
+    return experiment
 
 
 def ended(cluster: Cluster, experiment: str) -> bool:
@@ -87,7 +96,28 @@ def assert_counted_once(cluster: Cluster, experiment: str) -> None:
 def test_experiments_survive_kills_at_random_moments(cluster: Cluster, undisturbed: Path) -> None:
     chance = random.Random(4)
     for whats in (("worker", "api"), ("child", "everything")):
-        endure(cluster, whats, chance, undisturbed)
+        experiment = endure(cluster, whats, chance, undisturbed)
+    assert_added_plane_survives(cluster, experiment, chance)
+
+
+def assert_added_plane_survives(cluster: Cluster, experiment: str, chance: random.Random) -> None:
+    """A plane that is added later ends complete, whatever is killed, and is what a surface of its points is."""
+    plane = {"through": ["altsdp", "sgd", "control"], "resolution": 9}
+    name, amended = with_plane(Spec.model_validate(SPEC), plane)
+    before = len(cluster.events(experiment))
+    cluster.call("add_plane", experiment=experiment, amended=amended.to_json())
+    cluster.until(lambda: len(cluster.events(experiment)) > before + 1 or ended(cluster, experiment))
+    kill(cluster, "worker", chance)
+    cluster.wait(experiment, "done", timeout=300)
+    directory = cluster.directory(experiment)
+    found = Landscape.open(directory / "landscape.h5").planes[name]
+    assert found.complete
+    data = load_dataset("digits")
+    model = build_model(SPEC.get("model", "cnn"), data)
+    points = [read_checkpoint(directory / f"{point}.safetensors").state for point in plane["through"]]  # type: ignore[attr-defined]
+    flat = [flatten(model, state) for state in points]
+    expected = surface(model, Plane.through(*flat), {"train": (data.x_train, data.y_train)}, resolution=9)
+    np.testing.assert_allclose(found.splits["train"].loss, expected["train"].loss, rtol=1e-4)
 
 
 @pytest.mark.parametrize("limit", [60.0, pytest.param(5.0, marks=pytest.mark.drill)])

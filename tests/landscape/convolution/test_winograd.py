@@ -193,3 +193,20 @@ class _Doubled(nn.Module):
 class _Single(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x.float()
+
+
+@torch.no_grad()
+def test_layers_that_share_the_memory_of_their_weights_give_the_same_bits() -> None:
+    torch.manual_seed(0)
+    x, workspace = torch.randn(3, 4, 8, 8).contiguous(memory_format=torch.channels_last), Workspace()
+    for filters in (8, 4):
+        layer = nn.Conv2d(4, filters, 3, padding=1)
+        found = []
+        for shared in (False, True):
+            convolution = WinogradConvolution(layer, workspace, 8, 8)
+            convolution.share_weights = shared
+            convolution.set_basis([{"weight": layer.weight.detach()}])
+            convolution.set_point([0.5])
+            found.append(convolution(x).clone())
+            layer.forward = convolution._forward  # type: ignore[method-assign]
+        assert torch.equal(*found)

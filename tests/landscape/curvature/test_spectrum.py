@@ -17,6 +17,7 @@ from valleyscope.landscape import Cancelled
 from valleyscope.landscape.curvature.krylov import Wanted, eigenpairs
 from valleyscope.landscape.curvature.products import CurvatureProducts
 from valleyscope.landscape.curvature.spectral_density import quadrature, student_t_975
+from valleyscope.landscape.geometry.vectors import views
 
 
 @cache
@@ -202,3 +203,38 @@ def test_bad_inputs_are_named_before_the_work(options: dict[str, object], messag
     given = {"model": case.model, "weights": case.point, "data": case.data, **options}
     with pytest.raises(ValueError, match=message):
         curvature(**given, progress=lambda *_: pytest.fail("work has started"))  # type: ignore[arg-type]
+
+
+def squared(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
+    """The loss of `mse`, as a function."""
+    return ((model(batch[0]) - batch[1]) ** 2).mean(dim=1)
+
+
+@pytest.mark.parametrize("loss", ["mse", squared])
+def test_other_losses_have_their_own_hessian(loss: object) -> None:
+    case = small("smooth")
+    target = torch.randn(60, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
+
+    def mean(vector: Tensor) -> Tensor:
+        output = torch.func.functional_call(case.model, views(case.model, vector), (case.data[0],))
+        return ((output - target) ** 2).mean()
+
+    expected = torch.func.hessian(mean)(case.point).detach()
+    vectors = torch.eye(len(case.point), dtype=torch.float64)[::9]
+    for block in (None, 16):
+        product = CurvatureProducts(case.model, case.point, (case.data[0], target), loss=loss, block=block)  # type: ignore[arg-type]
+        torch.testing.assert_close(product(vectors), expected[::9], rtol=1e-9, atol=1e-12)
+
+
+def test_gauss_newton_of_a_squared_error_is_the_square_of_the_derivative() -> None:
+    case = small("smooth")
+    target = torch.zeros(60, 3, dtype=torch.float64)
+    jacobian = torch.func.jacrev(
+        lambda vector: torch.func.functional_call(case.model, views(case.model, vector), (case.data[0],)).flatten()
+    )(case.point)
+    product = CurvatureProducts(case.model, case.point, (case.data[0], target), kind="ggn", loss="mse")
+    vectors = torch.eye(len(case.point), dtype=torch.float64)[::20]
+    expected = (2 / (60 * 3) * jacobian.T @ jacobian).detach()[::20]
+    torch.testing.assert_close(product(vectors), expected, rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="kind='ggn' needs the output of the network: use a loss by name"):
+        CurvatureProducts(case.model, case.point, (case.data[0], target), kind="ggn", loss=squared)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -393,3 +395,90 @@ def test_a_regression_is_compared_in_its_own_unit_without_errors(tmp_path: Path)
     assert "mse" in shown
     assert "nats" not in str(again._repr_html_()[:4000])
     assert repr(again).startswith("Landscape('comparison', ")
+
+
+def test_resnet18_of_torchvision_with_population_statistics_equals_one_batch_in_float64() -> None:
+    from torchvision.models import resnet18
+
+    model = seeded(lambda: resnet18(num_classes=5))
+    x, y = noise(20, 3, 16, 16), numbers(5, 20)
+    centre = flatten(model)
+    basis = torch.stack([centre, 0.01 * noise(len(centre), seed=5)])
+    found = Evaluator(model, (x, y)).at(basis, [[1.0, 0.0], [1.0, -1.0]])["train"].loss
+    for shift, loss in zip((0.0, -1.0), found, strict=True):
+        network = copy.deepcopy(model).train()
+        network.load_state_dict({**network.state_dict(), **unflatten(network, centre + shift * basis[1])})
+        with torch.no_grad():
+            assert loss == pytest.approx(float(F.cross_entropy(network.double()(x.double()), y)), rel=1e-5)
+
+
+def test_a_vision_transformer_and_a_model_of_transformers_with_ids_and_mask() -> None:
+    from torchvision.models import VisionTransformer
+
+    transformers = pytest.importorskip("transformers")
+    vit = seeded(lambda: VisionTransformer(8, 4, 1, 2, 8, 16, dropout=0.1, num_classes=4))
+    with torch.no_grad():
+        for name, parameter in vit.named_parameters():
+            if "heads" in name:  # zero at first
+                parameter.add_(0.1 * noise(*parameter.shape))
+    images = noise(SAMPLES, 3, 8, 8), numbers(4, SAMPLES)
+    config = transformers.BertConfig(
+        vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=12, num_labels=3
+    )
+    bert = seeded(lambda: transformers.BertForSequenceClassification(config))
+    tokens = {
+        "input_ids": numbers(20, SAMPLES, 6),
+        "attention_mask": torch.ones(SAMPLES, 6, dtype=torch.int64).tril(3),
+        "labels": numbers(3, SAMPLES),
+    }
+
+    def plain_bert(model: nn.Module, batch: Any) -> Tensor:
+        return F.cross_entropy(
+            model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits, batch["labels"]
+        )
+
+    cases: list[tuple[nn.Module, Any, Callable[[nn.Module, Any], Tensor]]] = [
+        (vit, images, lambda model, batch: F.cross_entropy(model(batch[0]), batch[1])),
+        (bert, tokens, plain_bert),
+    ]
+    for model, data, plain in cases:
+        basis = basis_around(model)
+        found = Evaluator(model, data).at(basis, POINTS)["train"]
+        np.testing.assert_allclose(found.loss, plain_losses(model, basis, data, plain), rtol=1e-5)
+
+
+MEMORY = """
+import resource, torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+from valleyscope import Evaluator, flatten
+
+class Images(Dataset):
+    def __len__(self): return 50_000
+    def __getitem__(self, n):
+        return torch.full((3, 32, 32), (n % 7) / 7) + torch.linspace(0, n % 3, 3072).view(3, 32, 32), n % 10
+
+torch.set_num_threads(1)
+block = lambda a, b: nn.Sequential(nn.Conv2d(a, b, 3, 2, 1), nn.BatchNorm2d(b), nn.ReLU())
+model = nn.Sequential(block(3, 16), block(16, 32), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+found = Evaluator(model, DataLoader(Images(), batch_size=500), memory_limit=2**28).at(flatten(model)[None], [[1.0]])
+print(float(found["train"].loss[0]), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+"""
+
+
+@pytest.mark.drill
+def test_fifty_thousand_images_go_through_a_network_with_batch_norm_inside_two_gigabytes() -> None:
+    done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    loss, gigabytes = map(float, done.stdout.split())
+    assert np.isfinite(loss)
+    assert gigabytes < 2.0
+
+
+def test_an_evaluator_measures_in_evaluation_mode_and_leaves_the_module_in_its_own() -> None:
+    model = seeded(lambda: nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 2))).train()
+    data = noise(30, 4), noise(30, 2, seed=3)
+    value = evaluate(model, model, data, loss="mse")["train"].loss
+    assert model.training
+    assert value == evaluate(model.eval(), model, data, loss="mse")["train"].loss

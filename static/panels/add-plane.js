@@ -1,0 +1,56 @@
+/** Adds a plane through any three minima to an experiment that has ended; workers compute it, and it stays. */
+
+import { element } from '../elements.js';
+
+const FEWEST = 3;
+const RESOLUTIONS = [11, 21, 41];
+
+export class AddPlane {
+  #live;
+  #api;
+  #onAdded;
+
+  /** `onAdded` is called with the name of the plane once the experiment computes it. */
+  constructor(live, { api, readOnly }, onAdded) {
+    this.#live = live;
+    this.#api = api;
+    this.#onAdded = onAdded;
+    const { minima } = live.experiment;
+    this.allowed = !readOnly && live.experiment.origin === 'computed' && minima.length >= FEWEST;
+    this.points = [0, 1, 2].map((place) => element('select', { 'aria-label': `Point ${place + 1} of the plane` },
+      minima.map((name, index) => element('option', { value: name, selected: index === place }, name))));
+    this.resolution = element('select', { 'aria-label': 'Grid points along each axis' },
+      RESOLUTIONS.map((count) => element('option', { value: count, selected: count === 21 }, `${count} × ${count}`)));
+    this.button = element('button', { type: 'button', onclick: () => this.#add() }, 'Add the plane');
+    this.problem = element('p.wrong', { role: 'alert' });
+    this.node = element('section.panel.add-plane', { hidden: true },
+      element('h2', {}, 'A plane through three minima'),
+      element('div.row', {}, this.points, this.resolution, this.button), this.problem);
+  }
+
+  draw() {
+    this.node.hidden = !this.allowed || this.#live.active;
+  }
+
+  /** Offers three points, such as a pair that the user looks at. */
+  choose(names) {
+    names.slice(0, this.points.length).forEach((name, place) => (this.points[place].value = name));
+  }
+
+  async #add() {
+    this.problem.textContent = '';
+    this.button.disabled = true;
+    try {
+      const through = this.points.map(({ value }) => value);
+      const body = { through, resolution: Number(this.resolution.value) };
+      const { plane } = await this.#api.post(`/api/experiments/${this.#live.id}/planes`, body);
+      await this.#live.refresh();
+      this.#live.follow();
+      this.#onAdded(plane);
+    } catch (error) {
+      this.problem.textContent = error.message;
+    } finally {
+      this.button.disabled = false;
+    }
+  }
+}

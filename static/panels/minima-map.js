@@ -1,0 +1,69 @@
+/** A map of three or more minima, by their distances in weight space or by the barriers between them. */
+
+import { dataTable } from '../components/data-table.js';
+import { element } from '../elements.js';
+import { significant } from '../plots/numbers.js';
+import { minimaMapFigure } from '../plots/minima-map.js';
+import { Plot } from '../plots/plot.js';
+import { segmented } from './toolbar-controls.js';
+
+export class MinimaMapPanel {
+  #live;
+  #context;
+  #kind = 'distance';
+
+  constructor(live, { api, theme, colours }) {
+    this.#live = live;
+    this.#context = { api, theme, colours };
+    this.found = null;
+    this.choice = segmented({
+      label: 'map',
+      options: [['distance', 'by distance'], ['barrier', 'by barrier']],
+      onchange: (kind) => {
+        this.#kind = kind;
+        this.draw();
+      },
+    });
+    this.plot = new Plot({ label: 'map of minima', table: () => this.#table() });
+    this.caption = element('p.soft');
+    this.node = element('section.panel.minima-map', { hidden: true },
+      element('div.toolbar', {}, element('h2', {}, 'Map of minima'), this.choice.node), this.plot.node, this.caption);
+  }
+
+  /** Reads the map again; there is none while the line between two minima is missing. */
+  async load() {
+    const { minima, spec } = this.#live.experiment;
+    const lines = (minima.length * (minima.length - 1)) / 2;
+    if (this.loading || minima.length < 3 || this.#live.contents.lines.length < lines || spec.methods || spec.forks) return;
+    this.loading = true;
+    try {
+      this.found = await this.#context.api.get(`/api/experiments/${this.#live.id}/map`);
+      this.draw();
+    } catch (error) {
+      if (error.status !== 404) throw error; // a line is missing
+    } finally {
+      this.loading = false;
+    }
+  }
+
+  draw() {
+    this.node.hidden = !this.found;
+    if (!this.found) return;
+    this.choice.show(this.#kind);
+    const { theme, colours } = this.#context;
+    this.caption.textContent = `Two dimensions show ${Math.round(100 * this.found[this.#kind].shown)} % of the differences.`;
+    this.plot.draw(() => minimaMapFigure(this.found, { kind: this.#kind, colours, mode: theme.mode }));
+  }
+
+  close() {
+    this.plot.close();
+  }
+
+  #table() {
+    const { minima, [this.#kind]: { x, y } } = this.found;
+    return dataTable({
+      caption: 'map of minima', text: ['minimum'], numbers: ['x', 'y'],
+      rows: minima.map((name, index) => [name, significant(x[index]), significant(y[index])]),
+    });
+  }
+}
