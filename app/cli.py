@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from valleyscope.app.commands.remote import add_commands
 from valleyscope.app.commands.run import run_in_terminal
 from valleyscope.app.experiments.experiment_writer import DirectoryLocked
 from valleyscope.app.experiments.gallery import gallery_entries
+from valleyscope.app.experiments.model_info import ModelInfoCache
 from valleyscope.app.experiments.recipes import describe_recipe, load_recipe, recipe_names
 from valleyscope.app.experiments.spec import BadSpec, read_spec
 from valleyscope.app.experiments.wishes import check_wishes
@@ -29,6 +31,7 @@ from valleyscope.app.log_config import start_logging
 from valleyscope.app.settings import Settings
 from valleyscope.training.downloads import SWITCH as DOWNLOADS
 
+_MOST_PARAMETERS = 10**9  # of a network that is built to look at it; VALLEY_MAX_PARAMETERS is for servers
 EXIT_UNHEALTHY = 1  # health checks of containers know only 0 and 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
@@ -165,7 +168,8 @@ def _run(options: argparse.Namespace, console: Console) -> int:
                 raise FileNotFoundError(f"minima.{name}.checkpoint={minimum.checkpoint!r}: {file} does not exist")
             checkpoints[name] = file
     data_root = options.data or settings.data
-    check_wishes(spec, data_root)
+    with closing(ModelInfoCache(data_root, _MOST_PARAMETERS)) as networks:
+        check_wishes(spec, networks.inspect)
     return run_in_terminal(
         spec,
         options.out,

@@ -2,8 +2,8 @@
 
     python benchmarks/generic.py [--points 12] [--rounds 5] [--check]
 
-Prints CPU time a sample and point and the ratios; rounds of the three take turns, and the median counts. With --check it
-fails if a loss of your own costs more than 1.05 of the plain loop, or streamed data more than 1.1.
+Prints CPU time a sample and point and the ratios; rounds of the three take turns, and the median counts. With --check
+it fails if a loss of your own costs more than 1.05 of the plain loop, or streamed data more than 1.1.
 """
 
 from __future__ import annotations

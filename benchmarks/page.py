@@ -20,7 +20,6 @@ sys.path[0] = str(Path(__file__).parents[1])
 import argparse
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 import time
@@ -30,10 +29,9 @@ from dataclasses import dataclass
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests.browser.chromium import CHROMIUM, FLAGS
 from valleyscope.app.commands.client import Client
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-quic"]
 VISITS = 5
 REDRAWS = 5
 SIDE = 401

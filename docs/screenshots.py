@@ -18,6 +18,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
+from tests.browser.chromium import CHROMIUM, FLAGS
 from valleyscope.app.commands.client import Client
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE
 from valleyscope.app.experiments.gallery import gallery_entries
@@ -27,8 +28,6 @@ IMAGES = HOUSE / "docs" / "images"
 DEMO_PICTURES = {"light": HOUSE / "static" / "demo-light.webp", "dark": HOUSE / "static" / "demo-dark.webp"}
 DEMO = "gallery-demo"
 OTHER = "gallery-sloping"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-quic"]
 WIDTHS = {"": 1440, "-tablet": 1024, "-phone": 390}
 DRAWN = """() => {
   const plots = [...document.querySelectorAll('.plot')].filter((plot) => !plot.closest('[hidden]'));

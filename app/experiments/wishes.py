@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 
-from valleyscope.app.experiments.model_info import BadModel, ModelInfoCache
-from valleyscope.app.experiments.spec import BadSpec, Spec
+from valleyscope.app.experiments.model_info import BadModel, ModelInfo
+from valleyscope.app.experiments.spec import BadSpec, Model, Spec
 from valleyscope.app.experiments.spec_errors import InvalidField
 from valleyscope.training.methods.requirements import impossible_sparsity
 
@@ -25,17 +24,14 @@ def wish_errors(spec: Spec, groups: Sequence[int]) -> Iterator[InvalidField]:
             yield InvalidField(("minima", name, "sparsity"), run.sparsity, impossible)
 
 
-def check_wishes(spec: Spec, data_root: Path | None) -> None:
-    """Build the network if some wish is bold; raises BadSpec if it is impossible."""
+def check_wishes(spec: Spec, inspect: Callable[[Model, str], ModelInfo]) -> None:
+    """Inspect the network if some wish is bold; raises BadSpec if it is impossible."""
     runs = [spec.minimum(name) for name, own in spec.minima.items() if own.checkpoint is None]
     if not any(run.sparsity is not None and run.sparsity + run.floor > _BOLD for run in runs):
         return
-    cache = ModelInfoCache(data_root, max_parameters=10**9)
     try:
-        errors = list(wish_errors(spec, cache.inspect(spec.model, spec.dataset).groups))
+        groups = inspect(spec.model, spec.dataset).groups
     except BadModel:  # the first task says it
         return
-    finally:
-        cache.close()
-    if errors:
+    if errors := list(wish_errors(spec, groups)):
         raise BadSpec("; ".join(f"{'.'.join(map(str, error.path))}: {error.message}" for error in errors))

@@ -79,6 +79,7 @@ class ProcessEntry:
             "device_name": device_name,
             "started": time.time(),
         }
+        database.name_sessions(self.id)
         # The lease first: a process with an entry and without a lease counts as dead.
         self.lease: Lease = hold_lease(
             database, self.id, seconds=lease_seconds, on_regained=self._register_again, on_notify=on_notify

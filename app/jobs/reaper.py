@@ -51,6 +51,7 @@ class Reaper(PeriodicThread):
                     self._requeue_jobs_of(process)
 
     def _requeue_jobs_of(self, process: str) -> None:
+        self._database.end_sessions(process)  # they may hold locks on the rows of its jobs
         for job in self._jobs.jobs_of(process).values():
             if job.task is not None:  # a task that crashed too often has failed; the next worker sees that
                 self._task_table.record_crash(job.experiment, job.run, job.task, "its worker process died")

@@ -76,6 +76,33 @@ class Database:
             # transaction with is a rollback, at which psycopg drops all statements that it has prepared, and then
             # Postgres parses and plans each one anew: more work than the reading itself.
             self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+            event.listen(self.engine, "do_connect", self._add_session_name)
+        self._session_name: str | None = None
+
+    def name_sessions(self, name: str) -> None:
+        """Give the sessions of this process in Postgres a name, by which `end_sessions` finds them."""
+        self._session_name = name
+        if not self.sqlite:
+            self.engine.dispose()  # the sessions so far have no name
+
+    def end_sessions(self, name: str) -> None:
+        """End the sessions of a dead process in Postgres, and with them their transactions.
+
+        Postgres gives up a session that is silent between two statements. One that was cut off within a statement it
+        waits for, as long as something on the way (a proxy, the kernel of a stopped process) answers for the client.
+        """
+        if self.sqlite:
+            return
+        named = sa.text(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = :name "
+            "AND datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()"
+        )
+        with self.read() as connection:
+            connection.execute(named, {"name": name})
+
+    def _add_session_name(self, _dialect: object, _record: object, _arguments: object, options: dict[str, Any]) -> None:
+        if self._session_name is not None:
+            options["application_name"] = self._session_name
 
     def close(self) -> None:
         self.engine.dispose()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -202,8 +202,10 @@ def draw_plane(
 def _draw_tolerance(axes: Axes, plane: PlaneRecord, values: Floats, level: Level, scale: Scale) -> None:
     """The tolerance contour, and that around what is level with the foot of a slope, dark on a light halo."""
     named: list[tuple[Any, str]] = []
-    contours = [(tolerance_lines(plane, values, level), tolerance_text, 1.2, "-")]
-    contours.append((floor_lines(plane, values, level), floor_text, 0.9, (0, (2, 2))))
+    contours: tuple[tuple[list[Floats], Callable[[Level, Scale], str], float, Any], ...] = (
+        (tolerance_lines(plane, values, level), tolerance_text, 1.2, "-"),
+        (floor_lines(plane, values, level), floor_text, 0.9, (0, (2, 2))),
+    )
     for lines, text_of, width, dashes in contours:
         halo = [Stroke(linewidth=width + 1.4, foreground=_WHITE), Normal()]
         for line in lines:

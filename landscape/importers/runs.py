@@ -55,7 +55,8 @@ def import_files(paths: Sequence[str | os.PathLike[str]], regularised: bool = Fa
         )
     runs = _joined(found)
     for run in runs:
-        read_paths(run.landscape)
+        if "imported" in run.landscape.spec:  # what ours lack is not computed yet
+            read_paths(run.landscape)
     return runs
 
 

@@ -53,7 +53,9 @@ def estimate_with_bounds(landscape: Landscape, path: PathRecord, split: str, qua
 
     Interpolation errs about as much as the values change when every second line of the grid is left out.
     """
-    plane = next(plane for plane in landscape.planes.values() if path.note.startswith(_note(plane)))
+    plane = next((plane for plane in landscape.planes.values() if path.note.startswith(_note(plane))), None)
+    if plane is None:
+        raise ValueError(f"{path.name}: the surface that it was read off is missing")
     fine = path.splits[split][quantity]
     places = _places(plane, path)
     coarse = np.array(_read(_thinned(plane), places)[split][quantity])
@@ -125,7 +127,7 @@ def _places(plane: PlaneRecord, path: PathRecord) -> Floats:
     if path.kind != "line":
         return plane.paths[path.name]
     first, last = (np.array(plane.points[name]) for name in (path.start, path.end))
-    return (1 - path.t)[:, None] * first + path.t[:, None] * last
+    return np.asarray((1 - path.t)[:, None] * first + path.t[:, None] * last, dtype=np.float64)
 
 
 def _thinned(plane: PlaneRecord) -> PlaneRecord:

@@ -46,6 +46,8 @@ export class LiveExperiment extends EventTarget {
   #refreshing = null;
   #timers = {};
   #pairVerdict = null;
+  /** Name, tags and note as they were changed here last. */
+  #description = {};
 
   /** @param {{readOnly?: boolean}} [options] readOnly: by a link that shows nothing but this experiment */
   constructor(api, id, { readOnly = false } = {}) {
@@ -165,17 +167,21 @@ export class LiveExperiment extends EventTarget {
 
   /** Take over a name, tags and a note that were changed here. */
   describe({ name, tags, note }) {
-    this.experiment = { ...this.experiment, name, tags, note };
+    this.#description = { name, tags, note };
+    this.experiment = { ...this.experiment, ...this.#description };
     this.#changed('experiment');
   }
 
   async #load() {
     const wasActive = this.active;
+    const before = this.#description;
     [this.experiment, { items: this.files }, this.contents] = await Promise.all([
       this.#get(''),
       this.#get('/files'),
       this.#get('/contents'),
     ]);
+    // An answer that was asked for before the change has the old description.
+    if (before !== this.#description) this.experiment = { ...this.experiment, ...this.#description };
     this.#changed('experiment');
     const jobs = [this.#loadWorkers()];
     if (this.files.some(({ name }) => name === 'landscape.h5')) {

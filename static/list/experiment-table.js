@@ -25,6 +25,7 @@ export class ExperimentTable {
         element('th.picture', { role: 'columnheader', scope: 'col' }, element('span.visually-hidden', {}, 'picture')),
         this.headings.map(({ node }) => node),
         element('th', { role: 'columnheader', scope: 'col' }, element('span.visually-hidden', {}, 'actions')))));
+    this.table.addEventListener('focusout', () => this.#lookAgain());
     this.node = element('div.table-frame', {}, this.table);
     this.rowsSeen = new IntersectionObserver((entries) => this.#onRows(entries));
     this.bodiesSeen = new IntersectionObserver((entries) => this.#onBodies(entries), { rootMargin: NEAR });
@@ -120,7 +121,9 @@ export class ExperimentTable {
   #onBodies(entries) {
     for (const { target, isIntersecting } of entries) {
       const body = this.#bodies.find(({ node }) => node === target);
-      if (!body || body.far === !isIntersecting || target.contains(document.activeElement) || target.querySelector('form')) continue;
+      if (!body || body.far === !isIntersecting) continue;
+      body.inUse = target.contains(document.activeElement) || Boolean(target.querySelector('form'));
+      if (body.inUse) continue;
       body.far = !isIntersecting;
       if (isIntersecting) {
         this.#showPage(this.#bodies.indexOf(body), body.items);
@@ -129,6 +132,14 @@ export class ExperimentTable {
         for (const { id } of body.items) if (this.#rows.has(id)) this.#drop(id, this.#rows.get(id));
         target.replaceChildren(element('tr.far', { role: 'row', 'aria-hidden': 'true', style: `height:${height}px` }, element('td')));
       }
+    }
+  }
+
+  /** Pages that kept their rows for the focus give them up when it has left; an observer reports a new target at once. */
+  #lookAgain() {
+    for (const { node } of this.#bodies.filter(({ inUse }) => inUse)) {
+      this.bodiesSeen.unobserve(node);
+      this.bodiesSeen.observe(node);
     }
   }
 

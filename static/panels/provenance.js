@@ -45,7 +45,7 @@ export class ProvenancePanel {
     const later = this.#live.active ? 'known when the first minimum is trained' : 'not recorded';
     const uploaded = this.imported && {
       experiment: experiment.id,
-      uploaded: moment(experiment.created),
+      [experiment.origin === 'gallery' ? 'computed' : 'uploaded']: moment(experiment.created),
       files: this.imported.files.join(', '),
       source: this.imported.source,
     };

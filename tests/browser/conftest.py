@@ -22,17 +22,12 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
+from tests.browser.chromium import CHROMIUM, FLAGS
 from tests.waiting import until
 from valleyscope.app.commands.client import Client, Unreachable
 
 HOUSE = Path(__file__).parents[2]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-# WebGL by software. Not with --disable-gpu: then it is a stand-in that complains of every pixel that is read.
-FLAGS = [
-    "--no-sandbox",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--disable-quic",
+QUIET = [
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
@@ -202,7 +197,7 @@ class Guard:
 def browser() -> Iterator[Browser]:
     """Ends with the browser tests: Playwright's event loop would make `asyncio.run` fail in later tests."""
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *QUIET])
         yield found
         found.close()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import APIResponse, Page, Route, expect
 
 from tests.browser.conftest import LONG_PATIENCE, TINY, Server, occupied, violations
 from tests.browser.test_list import row
@@ -274,17 +274,37 @@ def test_the_tab_and_the_browser_say_when_a_watched_experiment_ends(server: Serv
 
 
 def test_the_page_of_an_experiment_has_its_name_tags_and_note(server: Server, open_page: Any) -> None:
+    """An answer with the old name may arrive after the change."""
+    answers: list[tuple[Route, APIResponse]] = []
+
+    def answer(route: Route) -> None:
+        if route.request.method != "GET":
+            return route.continue_()
+        answers.append((route, route.fetch()))
+        if len(answers) != 2:  # the second one is held back
+            route.fulfill(response=answers[-1][1])
+        return None
+
     with occupied(server):
         experiment = server.submit(name="plain")
-        page = open_page(server, f"/experiments/{experiment}")
+        page = open_page(server, "/help")
+        page.route(f"**/api/experiments/{experiment}", answer)
+        page.goto(f"/experiments/{experiment}")
         page.get_by_role("button", name="Edit name, tags and note").click()
         page.get_by_label("name", exact=True).fill("told")
         page.get_by_label("tags").fill("spoken")
         page.get_by_label("note", exact=True).fill("for later")
+        while len(answers) < 2:
+            page.wait_for_timeout(50)
         page.keyboard.press("Enter")
         expect(page.get_by_role("heading", level=1)).to_have_text("told")
         expect(page.get_by_role("button", name="Edit name, tags and note")).to_be_focused()
         expect(page.locator(".heading .note")).to_have_text("for later")
+        held, old = answers[1]
+        with page.expect_response("**/api/workers"):
+            held.fulfill(response=old)
+        page.evaluate("() => new Promise((resolve) => { setTimeout(resolve, 200); })")  # later than the page draws
+        expect(page.get_by_role("heading", level=1)).to_have_text("told")
         expect(page).to_have_title("told · Valleyscope")
         page.get_by_role("link", name="spoken").click()
         expect(row(page, "told")).to_be_visible()

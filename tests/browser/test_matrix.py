@@ -23,7 +23,7 @@ def five(shared_server: Server) -> str:
 
 
 def cell(page: Page, first: str, second: str) -> Any:
-    return page.locator(f'.heat button[aria-label^="{first} to {second}:"]')
+    return page.locator(".heat").get_by_role("button", name=re.compile(f"^{first} to {second}:"))
 
 
 def test_a_cell_judges_its_pair_everywhere_and_back_returns(open_page: Any, server: Server, five: str) -> None:

@@ -53,6 +53,16 @@ def test_on_digits_the_loss_falls_back_to_that_of_sgd() -> None:
     assert trained.final.train_loss < 0.012
 
 
+def test_a_run_too_short_for_a_threshold_cuts_what_is_missing_and_still_learns() -> None:
+    data = load_dataset("digits")
+    fields = {"epochs": 6, "batch_size": 32, "schedule": {"kind": "halving", "every": 2}}
+    trained = train(build_model("cnn", data, seed=1), data, method="altsdp", sparsity=0.6, **fields)
+    ended = trained.pruning["threshold_ended"]
+    assert (trained.final.zero_groups, ended["epoch"]) == (106 / 176, 3)
+    assert f"{ended['cut_groups']} groups were still missing and were cut by norm" in trained.pruning["text"]
+    assert trained.final.test_accuracy > 0.7
+
+
 def test_after_the_end_the_other_groups_move_as_by_sgd() -> None:
     model = network()
     optimizer = AltSDP(partition(model), lr=0.05, c=0.02, momentum=0.9, weight_decay=1e-3, sparsity=0.5)

@@ -7,8 +7,8 @@
 Without a wish this is the paper's method to its end. With one the threshold ends where the wish is fulfilled: groups
 that are zero stay so, the rest goes on by SGD. c is guessed from the norms and the schedule, and grows if the
 wish takes too long (`thresholds.c_for_sparsity`, `thresholds.grown`). Of the last step only as many groups stay zero as
-the wish needs, and what is missing at the end of the run is cut by norm, so every run lands on its wish. `grda` is mode
-`dual` on single weights.
+the wish needs, and what is missing half-way through the run is cut by norm, so every run lands on its wish and has time
+to recover. `grda` is mode `dual` on single weights.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.optim import Optimizer
 
 from valleyscope.training.altsdp import AltSDP
-from valleyscope.training.methods.method import Method, RunContext
+from valleyscope.training.methods.method import Method, RunContext, set_to_zero
 from valleyscope.training.methods.scores import norm_scores
 from valleyscope.training.methods.selection import select
 from valleyscope.training.parameter_groups import group_norms
 from valleyscope.training.pruning_forecast import forecast
-from valleyscope.training.thresholds import grown
+from valleyscope.training.thresholds import LATEST_PART, grown
 from valleyscope.training.zero_groups import ZeroGroups
 
 # Multiply-adds are counted again when this share of the groups more is zero: counting takes longer than a small step.
@@ -71,11 +70,7 @@ class Thresholding(Method):
         if self.context.settings.macs is not None and not first["ended"] and self._operations_have_fallen():
             self._optimizer.end_threshold(self._few_enough_operations)
         if first["ended"] and "threshold_ended" not in self.facts:
-            self.facts["threshold_ended"] = {
-                "step": step,
-                "epoch": -(-step // self.context.steps),
-                "threshold": max(group["threshold"] for group in self._optimizer.param_groups),
-            }
+            self._record_end(step)
 
     def _operations_have_fallen(self) -> bool:
         """Whether the wish is fulfilled; asked only where more groups are zero than at the last count."""
@@ -92,17 +87,36 @@ class Thresholding(Method):
         wanted = self.context.settings.macs
         return wanted is not None and self.context.operations.share() <= wanted
 
-    def removed_at_the_end(self) -> dict[str, Tensor] | None:
-        if self.context.settings.wish is None or "threshold_ended" in self.facts:
-            return None
-        return select(self.context, norm_scores(self.context))
-
     def after_epoch(self, epoch: int) -> None:
         settings = self.context.settings
-        if settings.wish is not None:
-            for group in self._optimizer.param_groups:
-                passed, whole = (number - settings.first_epoch for number in (epoch, settings.epochs))
-                group[self.strength] = grown(group[self.strength], passed, whole)
+        if settings.wish is None or self._optimizer.param_groups[0]["ended"]:
+            return
+        passed, whole = (number - settings.first_epoch for number in (epoch, settings.epochs))
+        if passed >= LATEST_PART * whole:
+            self._cut_the_rest(epoch)
+            return
+        for group in self._optimizer.param_groups:
+            group[self.strength] = grown(group[self.strength], passed, whole)
+
+    def _cut_the_rest(self, epoch: int) -> None:
+        """Fulfil the wish by a cut of the lowest norms, and go on by SGD."""
+        removed = select(self.context, norm_scores(self.context))
+        before = self._zero_count()
+        for layer in self.context.layers:
+            set_to_zero(layer, removed[layer["name"]])
+        self._optimizer.end_threshold()
+        self._record_end(epoch * self.context.steps)
+        self.facts["threshold_ended"]["cut_groups"] = self._zero_count() - before
+
+    def _zero_count(self) -> int:
+        return sum(int((group_norms(layer) == 0).sum()) for layer in self.context.layers)
+
+    def _record_end(self, step: int) -> None:
+        self.facts["threshold_ended"] = {
+            "step": step,
+            "epoch": -(-step // self.context.steps),
+            "threshold": max(group["threshold"] for group in self._optimizer.param_groups),
+        }
 
     def state_dict(self) -> dict[str, Any]:
         return super().state_dict() | {"counted": self._counted}

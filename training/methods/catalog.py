@@ -211,8 +211,6 @@ IMPLIED: dict[str, dict[str, Any]] = {
     "grda": {"optimizer": "altsdp", "mode": "dual"},
 }
 """Fields that a method determines."""
-THRESHOLDS = tuple(name for name, info in METHODS.items() if info.kind == "optimizer")
-"""Methods whose steps threshold groups; with a wish the threshold ends where it is fulfilled."""
 NOT_OURS = ("DCP", "CCP", "AMC")
 """Methods of the paper's tables that are not built here: only their published numbers are shown."""
 

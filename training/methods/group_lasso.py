@@ -6,7 +6,7 @@
 with S(u, τ) = (1 - τ/||u||)_+ u and γ = lr/(1 - momentum), so that the fixed points are those of the penalised loss.
 Dual averaging starts at v = 0 in the literature, where a network with ReLU has no gradient: here v = w at the random
 start. With a wish λ is chosen so that it should be fulfilled after `PRUNING_PART` of the run, the penalty ends there as
-AltSDP's threshold does, and what is still missing at the end is cut by norm.
+AltSDP's threshold does, and what is still missing half-way through the run is cut by norm.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from valleyscope.training.altsdp import AltSDP
 from valleyscope.training.methods.altsdp import Thresholding, median_norm
-from valleyscope.training.thresholds import PRUNING_PART, effective_rate
+from valleyscope.training.thresholds import PRUNING_PART, bearable, effective_rate
 
 # A constant penalty acts fully from the first step, before the network has learned: less than AltSDP's, which grows.
 _CAUTION = 0.4
@@ -60,9 +60,8 @@ class GroupLassoMethod(Thresholding):
         rates = settings.rates(self.context.steps)
         first = rates[: max(1, int(PRUNING_PART * len(rates)))]
         needed = (1 + share) if self.mode == "dual" else 1 / (1 - share)
-        return float(
-            _CAUTION * median_norm(self.context) * needed / effective_rate(float(np.sum(first)), settings.momentum)
-        )
+        reach = bearable(_CAUTION * median_norm(self.context) * needed, first, settings.momentum)
+        return reach / effective_rate(float(np.sum(first)), settings.momentum)
 
 
 class GroupLassoRDAMethod(GroupLassoMethod):

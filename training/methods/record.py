@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from valleyscope.training.epochs import Epoch
-from valleyscope.training.methods.catalog import THRESHOLDS
 from valleyscope.training.methods.cut import has_collapsed
 from valleyscope.training.methods.method import RunContext
 
@@ -36,8 +35,8 @@ def pruning_text(record: dict[str, Any], *, retrained: bool = False) -> str:
     ended, cut = record.get("threshold_ended"), record.get("cut")
     if ended is not None:
         parts.append(f"threshold ended at epoch {ended['epoch']}, G = {ended['threshold']:.3g}")
-    elif record["method"] in THRESHOLDS and ("wished_sparsity" in record or "wished_macs" in record):
-        parts.append("the threshold acted to the end, and the rest of the wish was cut by norm")
+        if ended.get("cut_groups"):
+            parts.append(f"{ended['cut_groups']} groups were still missing and were cut by norm")
     if (found := record.get("direction_factors")) is not None:
         spread = f"{found['smallest']:.2f} to {found['largest']:.2f}"
         parts.append(

@@ -20,7 +20,7 @@ from valleyscope.training._blocks import floored
 from valleyscope.training.altsdp import AltSDP
 from valleyscope.training.methods.group_lasso import GroupLassoMethod
 from valleyscope.training.parameter_groups import ParameterGroup, group_dims
-from valleyscope.training.thresholds import PRUNING_PART, effective_rate
+from valleyscope.training.thresholds import PENALTY_LIMIT, PRUNING_PART, effective_rate
 
 # A λ that should fulfil a wish in time, but rather too late than before the network has learned; it grows later.
 _CAUTION = 0.6
@@ -78,8 +78,14 @@ class RMDA(AltSDP):
             state.pop("sum", None)
             state.pop("start", None)
 
+    def forget_zero_points(self) -> None:
+        """Let the end of the threshold set no more groups to zero than are so already."""
+        self._masks.clear()
+
     def _leave_out_superfluous(self, wanted: float) -> None:
         """Take from the masks the largest groups beyond the wanted share."""
+        if not self._masks:
+            return
         masked = [(group, self._masks[id(group)]) for group in self.param_groups if id(group) in self._masks]
         norms = [_norms([p.detach() for p in group["params"]], group["structure"])[0] for group, _ in masked]
         sizes = torch.cat([torch.where(mask, norm, 0).flatten() for (_, mask), norm in zip(masked, norms, strict=True)])
@@ -184,18 +190,24 @@ class RMDAMethod(GroupLassoMethod):
         assert isinstance(self._optimizer, RMDA)
         return self._optimizer
 
+    def _cut_the_rest(self, epoch: int) -> None:
+        self._rmda.forget_zero_points()
+        super()._cut_the_rest(epoch)
+
     def _penalty(self) -> float:
         """λ as given; with a wish alone the λ with which a/√t √size reaches the norms' median in time."""
         settings = self.context.settings
         share = settings.expected_share
         if settings.penalty is not None or share is None:
             return float(settings.option("penalty"))
-        relative = []
+        relative, largest = [], 1
         for layer in self.context.layers:
             norms, size = _norms([parameter.detach() for parameter in layer["params"]], layer["structure"])
+            largest = max(largest, size)
             relative.append(norms.flatten().double() / math.sqrt(size))
         rates = settings.rates(self.context.steps)
         count = max(1, int(PRUNING_PART * len(rates)))
         roots = torch.arange(1, count + 1, dtype=torch.float64).sqrt()
         reach = float((torch.as_tensor(rates[:count]) * roots).sum() / roots[-1]) / (1 - settings.momentum)
-        return _CAUTION * float(torch.cat(relative).median()) * (1 + share) / reach
+        wanted = _CAUTION * float(torch.cat(relative).median()) * (1 + share) / reach
+        return min(PENALTY_LIMIT / math.sqrt(largest), wanted)

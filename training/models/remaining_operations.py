@@ -69,8 +69,8 @@ class RemainingOperations:
             for parameter, copy in zip(self._model.parameters(), self._copy.parameters(), strict=True):
                 copy.copy_(parameter != 0)
             for name, gone in (removed or {}).items():
-                for copy, mask in broadcast_masks(self._layers[name], gone.cpu()):
-                    copy.masked_fill_(mask, 0)
+                for weights, mask in broadcast_masks(self._layers[name], gone.cpu()):
+                    weights.masked_fill_(mask, 0)
         self._calls = []
         with torch.enable_grad():
             logits = self._copy(torch.ones(1, *self._shape, dtype=torch.float64).requires_grad_())

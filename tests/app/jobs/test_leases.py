@@ -9,9 +9,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 from dbos import DBOS
@@ -144,6 +145,37 @@ def test_a_process_that_comes_back_within_the_grace_keeps_its_jobs(database: Dat
         time.sleep(0.1)
     assert process_entry.id in ids(database)
     lease.release()
+
+
+def test_a_process_that_is_cut_off_within_a_statement_keeps_no_locks(database: Database, reaper: Reaper) -> None:
+    """Postgres has the first half of a pipeline, and waits for the other half with the transaction open."""
+    if database.sqlite:
+        return  # the kernel releases the locks of the dead
+    url = database.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    dead = Database(database.engine.url.render_as_string(hide_password=False))
+    process_entry = ProcessEntry(dead, "worker")
+    with closing(psycopg.connect(url, application_name=process_entry.id, autocommit=True)) as session:
+        session.pgconn.enter_pipeline_mode()
+        for statement in ("BEGIN", f"UPDATE valley_processes SET host = 'gone' WHERE id = '{process_entry.id}'"):
+            session.pgconn.send_query_params(statement.encode(), None)
+        session.pgconn.send_flush_request()
+        session.pgconn.flush()
+        until(lambda: is_locked(database, process_entry.id))
+        process_entry.lease.release()
+
+        def deregistered() -> bool:
+            reaper.check()
+            return process_entry.id not in ids(database)
+
+        until(deregistered)
+    dead.close()
+
+
+def is_locked(database: Database, process: str) -> bool:
+    """Whether a transaction has locked the entry of a process."""
+    lock = sa.text("SELECT id FROM valley_processes WHERE id = :id FOR UPDATE SKIP LOCKED")
+    with database.write() as connection:
+        return connection.execute(lock, {"id": process}).scalar() is None
 
 
 def ids(database: Database) -> list[str]:
