@@ -130,7 +130,7 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
     train, test = split_sizes(spec.dataset)
     trained = {name: spec.minimum(name) for name in spec.minima if spec.minima[name].checkpoint is None}
     point = forward * (_evaluated_samples(spec) + _statistics_samples(spec, model_info))
-    paths = len(spec.all_curves) + len(spec.lines) * (1 if spec.align == "none" else 2)
+    paths = _paths(spec)
     # Each network of a set once for its loss and once for the mean prediction, and the mean of the weights.
     sets = sum(2 * len(members) + 1 for members in (spec.ensembles or {}).values())
     measured = Work(forward * (train + test))
@@ -188,9 +188,14 @@ def _passes(settings: Training) -> int:
     return 2 if settings.optimizer == "sam" else 1
 
 
+def _paths(spec: Spec) -> int:
+    """Curves and lines that are measured; with `align` every line twice."""
+    return len(spec.all_curves) + len(spec.lines) * (1 if spec.align == "none" else 2)
+
+
 def surface_pairs(spec: Spec) -> int:
     """Pairs of a sample and a point in the surfaces and paths of a spec."""
-    paths = len(spec.all_curves) + len(spec.lines)
+    paths = _paths(spec)
     points = _surface_points(spec) + spec.points * paths + _SHARPNESS_POINTS * len(spec.minima)
     return int(points * _evaluated_samples(spec))
 

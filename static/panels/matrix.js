@@ -82,7 +82,7 @@ export class MatrixPanel {
       this.#paint(cell, [minima[row], minima[column]], at(values, row, column), end, judged);
     }
     this.#drawLegend(end);
-    drawAligned(this.aligned, measured, this.view.matrix, end, this.#context.colours);
+    drawAligned(this.aligned, matrix, this.view.matrix, end, this.#context.colours);
     this.#drawJudged();
     if (!this.#behind.hidden) this.#fill();
   }
@@ -236,7 +236,8 @@ function permuted(matrix, order) {
   const places = order.map((name) => matrix.minima.indexOf(name));
   const square = (rows) => places.map((row) => places.map((column) => rows[row][column]));
   const quantity = ({ value, low, high }) => ({ value: square(value), low: square(low), high: square(high) });
-  return { ...matrix, minima: order, barrier: quantity(matrix.barrier), rise: quantity(matrix.rise) };
+  const squares = ({ barrier, rise }) => ({ barrier: quantity(barrier), rise: quantity(rise) });
+  return { ...matrix, minima: order, ...squares(matrix), aligned: matrix.aligned && squares(matrix.aligned) };
 }
 
 function squareOf(matrix, quantity) {
