@@ -239,19 +239,20 @@ def main() -> int:
     failures = []
     print("| network | ours, us | over (a) package | over (b) script | over (c) loop | share of matmul peak |")
     print("|---|---|---|---|---|---|")
-    for case in CASES.values() if options.model is None else [CASES[options.model]]:
+    for name in CASES if options.model is None else [options.model]:
+        case = CASES[name]
         seconds = compete(case, options.rounds or case.rounds, options.block)
         operations = 2 * multiply_adds(case.network(0), case.shape)
         ours = statistics.median(seconds["ours"])
         package, script, loop = (ratio(seconds, other) for other in ("package", "script", "loop"))
         share = operations / ours / matmul_peak()
         print(
-            f"| {case.model} | {1e6 * ours:.1f} | {package:.1f}x | {script:.1f}x (floor {case.script_floor}x) | "
+            f"| {name} | {1e6 * ours:.1f} | {package:.1f}x | {script:.1f}x (floor {case.script_floor}x) | "
             f"{loop:.1f}x (floor {case.loop_floor}x) | {share:.0%} |",
             flush=True,
         )
         if script < case.script_floor or loop < case.loop_floor:
-            failures.append(f"{case.model}: {script:.2f}x over (b), {loop:.2f}x over (c)")
+            failures.append(f"{name}: {script:.2f}x over (b), {loop:.2f}x over (c)")
     if options.model is None:
         memory = peak_memory()
         limit = f"limit {MEMORY_LIMIT / 1e9} GB"

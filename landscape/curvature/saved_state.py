@@ -45,6 +45,7 @@ class SavedState:
             return
         self._stages[name] = make()
         if _bytes(self._stages) <= self._most_bytes:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             write_state(self._path, self._identity, self._stages)
         self._saved = time.monotonic()
         self._wait = self._every and max(self._every, (self._saved - begin) / _WRITING_SHARE)

@@ -30,7 +30,12 @@ from valleyscope.landscape.storage.landscape_file import DamagedLandscape, Lands
 CONTENT: dict[str, Any] = {
     "model": {"name": "cnn", "channels": [3, 4], "hidden": 8},
     "training": {"epochs": 4, "lr": 0.05, "schedule": {"kind": "constant"}, "snapshots": 2},
-    "minima": {"sgd": {}, "altsdp": {"optimizer": "altsdp", "mode": "dual", "c": 0.3}, "other": {"seed": 3}},
+    "minima": {
+        "sgd": {},
+        "altsdp": {"optimizer": "altsdp", "mode": "dual", "c": 0.3},
+        "other": {"seed": 3},
+        "exact": {"method": "sdp", "of": "sgd", "sparsity": 0.3, "curvature_cut": 0.05},
+    },
     "curves": {},
     "planes": {"eigen": {"around": "sgd", "directions": ["sharpest", "flattest"], "resolution": 3}},
     "points": 3,
@@ -93,6 +98,9 @@ def test_the_tasks_compute_what_the_library_does(measured: tuple[Path, Landscape
     place = found.directions.distances.tolist().index(1.0)
     assert found.directions.losses["flat"][place] == pytest.approx(same.loss.flat[0], rel=1e-4)
     assert trial.strength == pytest.approx(landscape.minima["altsdp"].final["threshold"])
+    exact = landscape.minima["exact"]
+    assert exact.pruning["direction_factors"]["smallest"] == pytest.approx(float(trial.factors.min()), abs=1e-6)
+    assert exact.final["zero_groups"] == pytest.approx(0.3, abs=0.05)
 
 
 def test_a_plane_of_measured_directions_shows_the_curvature_and_the_other_minima(

@@ -69,7 +69,7 @@ def test_a_killed_computation_goes_on_with_identical_numbers(tmp_path: Path, sha
 
 
 def test_a_state_of_something_else_or_a_damaged_one_is_not_taken(tmp_path: Path) -> None:
-    path = tmp_path / "state.pt"
+    path = tmp_path / "new" / "state.pt"
     saved = SavedState(path, {"a": 1}, every=0)
     saved.offer("basis", lambda: {"rows": torch.ones(3)})
     assert SavedState(path, {"a": 1}).stage("basis") is not None
