@@ -16,7 +16,7 @@ SPEC: dict[str, Any] = TINY | {
     "minima": {
         "sgd": {},
         "other": {"fork": {"from": "sgd", "epoch": 1}, "seed": 7},
-        "altsdp": {"fork": {"from": "sgd", "epoch": 1}, "optimizer": "altsdp", "target": 0.8},
+        "altsdp": {"fork": {"from": "sgd", "epoch": 1}, "optimizer": "altsdp", "target": 0.2},
     },
     "curves": {},
     "planes": {},

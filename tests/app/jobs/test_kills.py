@@ -25,7 +25,7 @@ SPEC = TINY | {
     "name": "drill",
     "minima": {
         "sgd": {},
-        "altsdp": {"optimizer": "altsdp", "target": 0.8, "fork": {"from": "sgd", "epoch": 3}},
+        "altsdp": {"optimizer": "altsdp", "target": 0.4, "fork": {"from": "sgd", "epoch": 3}},
         "control": {"seed": 5},
     },
     "training": {"epochs": 8, "batch_size": 64},
