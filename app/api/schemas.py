@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from valleyscope.app.experiments.cost import CORE, GPU, RULE, Device, Estimate
-from valleyscope.app.experiments.spec import Model, Text
+from valleyscope.app.experiments.spec_parts import Model, Text
 from valleyscope.app.storage.experiment_table import ExperimentState
 from valleyscope.landscape.json_encoding import to_json
 

@@ -8,8 +8,9 @@ from typing import Any
 from valleyscope.app.experiments.cost import Estimate, estimate
 from valleyscope.app.experiments.curvature_spec import size_errors
 from valleyscope.app.experiments.model_info import BadModel, ModelInfo, ModelInfoCache
-from valleyscope.app.experiments.spec import Model, Spec
+from valleyscope.app.experiments.spec import Spec
 from valleyscope.app.experiments.spec_errors import InvalidField, Path, raise_errors
+from valleyscope.app.experiments.spec_parts import Model
 from valleyscope.app.experiments.wishes import wish_errors
 from valleyscope.app.settings import Settings
 from valleyscope.app.storage.checkpoint_table import CheckpointRow

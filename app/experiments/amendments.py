@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from valleyscope.app.experiments.spec import Plane, Spec
+from valleyscope.app.experiments.spec import Spec
+from valleyscope.app.experiments.spec_parts import Plane
 
 
 def plane_through(spec: Spec, points: tuple[str, str, str]) -> str | None:

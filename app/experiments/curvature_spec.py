@@ -11,7 +11,8 @@ from valleyscope.app.experiments.spec_errors import InvalidField
 from valleyscope.landscape.curvature.vector_memory import spectrum_bytes
 
 if TYPE_CHECKING:
-    from valleyscope.app.experiments.spec import Minimum, Plane, Spec
+    from valleyscope.app.experiments.spec import Spec
+    from valleyscope.app.experiments.spec_parts import Minimum, Plane
 
 MOST_SNAPSHOTS: Final = 40
 """A longer training is sampled evenly."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from valleyscope.app.experiments.json_subprocess import JsonSubprocess, SubprocessFailed
 from valleyscope.app.experiments.model_info_cache import DiskCache
-from valleyscope.app.experiments.spec import Model
+from valleyscope.app.experiments.spec_parts import Model
 from valleyscope.training.losses import LossName
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from valleyscope.app.experiments.spec import Model
+from valleyscope.app.experiments.spec_parts import Model
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.training.dataset_sources import SOURCES
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from valleyscope.app.experiments.model_info import BadModel, ModelInfo
-from valleyscope.app.experiments.spec import BadSpec, Model, Spec
+from valleyscope.app.experiments.spec import BadSpec, Spec
 from valleyscope.app.experiments.spec_errors import InvalidField
+from valleyscope.app.experiments.spec_parts import Model
 from valleyscope.training.methods.requirements import impossible_sparsity
 
 # Below, a wish is impossible only for layers with hardly any filters; to know them, the network must be built.

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import torch
 
-from valleyscope.app.experiments.spec import Precision
+from valleyscope.app.experiments.spec_parts import Precision
 from valleyscope.app.tasks.failures import exception_chain
 
 T = TypeVar("T")

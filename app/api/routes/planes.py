@@ -13,7 +13,8 @@ from valleyscope.app.api.problems import Problem, field_problems
 from valleyscope.app.api.schemas import Identifier, ResponseModel
 from valleyscope.app.api.submissions import check_limits
 from valleyscope.app.experiments.amendments import plane_through, with_plane
-from valleyscope.app.experiments.spec import Name, parse_spec
+from valleyscope.app.experiments.spec import parse_spec
+from valleyscope.app.experiments.spec_parts import Name
 from valleyscope.app.storage.experiment_table import ACTIVE, WrongState
 
 router = APIRouter(tags=["experiments"])

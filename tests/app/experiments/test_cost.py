@@ -19,7 +19,8 @@ from valleyscope.app.experiments.cost import CORE, GPU, Work, estimate
 from valleyscope.app.experiments.json_subprocess import JsonSubprocess, SubprocessFailed
 from valleyscope.app.experiments.model_info import BadModel, ModelInfo, ModelInfoCache
 from valleyscope.app.experiments.recipes import load_recipe
-from valleyscope.app.experiments.spec import Model, Spec, parse_spec
+from valleyscope.app.experiments.spec import Spec, parse_spec
+from valleyscope.app.experiments.spec_parts import Model
 from valleyscope.app.settings import Settings
 from valleyscope.training.settings import Training
 from valleyscope.training.thresholds import Mode

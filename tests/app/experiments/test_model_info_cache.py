@@ -14,7 +14,7 @@ from valleyscope.app.experiments import model_info_cache as module
 from valleyscope.app.experiments.json_subprocess import JsonSubprocess
 from valleyscope.app.experiments.model_info import ModelInfo, ModelInfoCache
 from valleyscope.app.experiments.model_info_cache import DiskCache
-from valleyscope.app.experiments.spec import Model
+from valleyscope.app.experiments.spec_parts import Model
 
 MODEL = Model(name="cnn", channels=[4, 8], hidden=16)
 STORED: dict[str, Any] = {

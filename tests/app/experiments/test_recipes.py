@@ -9,7 +9,8 @@ import pytest
 
 from valleyscope.app.experiments.cost import estimate, split_sizes
 from valleyscope.app.experiments.recipes import describe_recipe, load_recipe, merge, recipe_names
-from valleyscope.app.experiments.spec import BadSpec, Minimum
+from valleyscope.app.experiments.spec import BadSpec
+from valleyscope.app.experiments.spec_parts import Minimum
 from valleyscope.training.schedules import Halving, Milestones, Piecewise
 from valleyscope.training.settings import steps_an_epoch
 

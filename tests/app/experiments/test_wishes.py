@@ -8,7 +8,8 @@ import pytest
 
 from valleyscope.app.experiments.model_info import ModelInfo
 from valleyscope.app.experiments.model_inspector import inspect_model
-from valleyscope.app.experiments.spec import BadSpec, Model, Spec, parse_spec
+from valleyscope.app.experiments.spec import BadSpec, Spec, parse_spec
+from valleyscope.app.experiments.spec_parts import Model
 from valleyscope.app.experiments.wishes import check_wishes, wish_errors
 
 SIZES = (8, 12, 30)
