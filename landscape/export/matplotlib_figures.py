@@ -21,6 +21,7 @@ from matplotlib.patheffects import Normal, Stroke
 from matplotlib.ticker import PercentFormatter
 
 from valleyscope.landscape.analysis.fork_curves import fork_curves
+from valleyscope.landscape.analysis.grid_sampling import coarse_lattice, is_bend, spread, straight_lines
 from valleyscope.landscape.claim import Claim, Level, claim_of, computed_planes
 from valleyscope.landscape.colours import MAPS, colours_of
 from valleyscope.landscape.export.forks_picture import forks_picture
@@ -35,7 +36,6 @@ from valleyscope.landscape.figures.contour import (
 )
 from valleyscope.landscape.figures.labels import labels_of, roomiest, shown_points
 from valleyscope.landscape.figures.profile import path_label, path_style
-from valleyscope.landscape.figures.sampling import coarse_lattice, is_bend, spread, straight_lines
 from valleyscope.landscape.figures.scale import Quantity, Scale
 from valleyscope.landscape.figures.theme import quantity_title, unescaped
 from valleyscope.landscape.figures.tolerance_contour import (

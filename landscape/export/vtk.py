@@ -18,8 +18,8 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
+from valleyscope.landscape.analysis.grid_sampling import sample, straight_lines
 from valleyscope.landscape.figures.contour import surface_scale
-from valleyscope.landscape.figures.sampling import sample, straight_lines
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Floats, PlaneRecord, recorded

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from valleyscope.landscape.figures.sampling import is_bend
+from valleyscope.landscape.analysis.grid_sampling import is_bend
 from valleyscope.landscape.figures.scale import Scale, significant
 from valleyscope.landscape.figures.theme import Parts, Theme, escaped, themed
 from valleyscope.landscape.plot_style import STYLE

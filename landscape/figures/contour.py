@@ -10,13 +10,13 @@ from typing import Any, Final
 import numpy as np
 import plotly.graph_objects as go
 
+from valleyscope.landscape.analysis.grid_sampling import Indices, coarse_lattice, is_bend, sample, straight_lines
 from valleyscope.landscape.claim import Claim, Level
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.figures.axes import axis_titles, note_annotations, notes_of, room_of, stretch_of
 from valleyscope.landscape.figures.colour_bar_marks import bar_marks
 from valleyscope.landscape.figures.estimates import doubtful_trace
 from valleyscope.landscape.figures.labels import labels_of, shown_points
-from valleyscope.landscape.figures.sampling import Indices, coarse_lattice, is_bend, sample, straight_lines
 from valleyscope.landscape.figures.scale import Quantity, Scale, scale_for, significant
 from valleyscope.landscape.figures.theme import Parts, Theme, new_figure, quantity_title, themed
 from valleyscope.landscape.figures.tolerance_contour import (

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from valleyscope.landscape.analysis.grid_sampling import is_bend, straight_lines
 from valleyscope.landscape.figures.axes import is_far, stretch_of
-from valleyscope.landscape.figures.sampling import is_bend, straight_lines
 from valleyscope.landscape.plot_style import STYLE
 from valleyscope.landscape.storage.records import TRAJECTORY, Coordinates, Floats, PlaneRecord
 

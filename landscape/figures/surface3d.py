@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import plotly.graph_objects as go
 
+from valleyscope.landscape.analysis.grid_sampling import coarse_lattice, is_bend, sample, straight_lines
 from valleyscope.landscape.claim import Claim
 from valleyscope.landscape.figures.axes import axis_titles, note_annotations, notes_of, room_of, stretch_of
 from valleyscope.landscape.figures.contour import (
@@ -20,7 +21,6 @@ from valleyscope.landscape.figures.contour import (
     values_of,
 )
 from valleyscope.landscape.figures.labels import labels_of, shown_points
-from valleyscope.landscape.figures.sampling import coarse_lattice, is_bend, sample, straight_lines
 from valleyscope.landscape.figures.scale import Quantity, Scale
 from valleyscope.landscape.figures.theme import Parts, Theme, new_figure, quantity_title, themed
 from valleyscope.landscape.figures.tolerance_contour import joined, tolerance_label, tolerance_lines

@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
+from valleyscope.landscape.analysis.grid_sampling import coarse_lattice
 from valleyscope.landscape.claim import Level
 from valleyscope.landscape.figures.labels import roomiest
-from valleyscope.landscape.figures.sampling import coarse_lattice
 from valleyscope.landscape.figures.scale import Scale
 from valleyscope.landscape.figures.theme import Parts, Theme, themed
 from valleyscope.landscape.plot_style import STYLE

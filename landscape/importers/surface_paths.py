@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from valleyscope.landscape.analysis.barriers import Barrier, Estimate, measured_barrier
-from valleyscope.landscape.figures.sampling import sample, spread
+from valleyscope.landscape.analysis.grid_sampling import sample, spread
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import (
     TRAJECTORY,

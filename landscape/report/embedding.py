@@ -14,10 +14,10 @@ import numpy as np
 
 from valleyscope.landscape.analysis.curvature_summary import curvature_summaries
 from valleyscope.landscape.analysis.fork_curves import fork_curves
+from valleyscope.landscape.analysis.grid_sampling import spread
 from valleyscope.landscape.analysis.method_table import method_table
 from valleyscope.landscape.figures import profile_paths
 from valleyscope.landscape.figures.contour import quantities_of
-from valleyscope.landscape.figures.sampling import spread
 from valleyscope.landscape.json_encoding import encoded, minimum_json, path_json, plane_json, to_json, typed_array
 from valleyscope.landscape.plot_style import STATIC
 from valleyscope.landscape.storage.landscape_file import Landscape

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from plotly.offline import get_plotlyjs
 
+from valleyscope.landscape.analysis.grid_sampling import is_bend
 from valleyscope.landscape.analysis.method_table import method_table, remarks
 from valleyscope.landscape.analysis.published import published_beside
 from valleyscope.landscape.claim import Claim, claim_of, computed_planes
@@ -20,7 +21,6 @@ from valleyscope.landscape.figures.axes import is_far
 from valleyscope.landscape.figures.contour import quantities_of
 from valleyscope.landscape.figures.estimates import estimate_sentence
 from valleyscope.landscape.figures.labels import belongs, shown_points
-from valleyscope.landscape.figures.sampling import is_bend
 from valleyscope.landscape.figures.scale import significant
 from valleyscope.landscape.figures.theme import quantity_title
 from valleyscope.landscape.plot_style import STATIC, STYLE

@@ -1,9 +1,7 @@
 /** The curvature at the minima: spectrum, its growth in training, direction factors, and the theorem on trial. */
 
 import { colouredName, element } from '../elements.js';
-import {
-  cutsFigure, factorsFigure, flatnessFigure, growthFigure, spectrumFigure, theoremFigure,
-} from '../plots/curvature.js';
+import { cutsFigure, factorsFigure, flatnessFigure, growthFigure, spectrumFigure, theoremFigure } from '../plots/curvature.js';
 import { significant } from '../plots/numbers.js';
 import { Plot } from '../plots/plot.js';
 

@@ -49,7 +49,7 @@ export class ForksPanel {
   draw() {
     this.node.hidden = !this.found;
     if (!this.found) return;
-    this.place.replaceChildren(this.#table());
+    this.place.replaceChildren(dataTable(this.#table()));
     this.plot.draw(() => forksFigure(this.found, { mode: this.#theme.mode }));
   }
 
@@ -61,7 +61,7 @@ export class ForksPanel {
     const rows = this.found.curves.flatMap(({ kind, points }) => points.map((point) => [
       kind, String(point.epoch), ...COLUMNS.map(([column, , format]) => cell(point[column], format)),
     ]));
-    return dataTable({ caption: 'forks', text: ['fork', 'epoch'], numbers: COLUMNS.map(([, title]) => title), rows });
+    return { caption: 'forks', text: ['fork', 'epoch'], numbers: COLUMNS.map(([, title]) => title), rows };
   }
 }
 

@@ -40,7 +40,7 @@ export class MethodsPanel {
 
   /** Reads the table again; experiments that compare no methods have none. */
   async load() {
-    if (!this.#live.experiment.spec.methods || this.loading) return;
+    if (!this.#live.experiment.spec.methods || !Object.keys(this.#live.minima).length || this.loading) return;
     this.loading = true;
     try {
       const found = await this.#api.get(`/api/experiments/${this.#live.id}/methods`);
@@ -58,7 +58,7 @@ export class MethodsPanel {
   draw() {
     this.node.hidden = !this.rows.length;
     if (!this.rows.length) return;
-    this.place.replaceChildren(this.#table());
+    this.place.replaceChildren(dataTable(this.#table()));
     this.plot.draw(() => paretoFigure(this.rows, { mode: this.#theme.mode }));
   }
 
@@ -68,12 +68,12 @@ export class MethodsPanel {
 
   #table() {
     const shown = COLUMNS.filter(([column]) => this.rows.some(({ values }) => values[column]));
-    return dataTable({
+    return {
       caption: 'pruning methods',
       text: ['network'],
       numbers: shown.map(([, title]) => title),
       rows: this.rows.map(({ name, values }) => [name, ...shown.map(([column, , format]) => cell(values[column], format))]),
-    });
+    };
   }
 }
 

@@ -1,6 +1,5 @@
-/** A map of three or more minima, by their distances in weight space or by the barriers between them. */
+/** A map of four or more minima (three lie in one plane, which has its picture), by their distances in weight space or by the barriers between them. */
 
-import { dataTable } from '../components/data-table.js';
 import { element } from '../elements.js';
 import { significant } from '../plots/numbers.js';
 import { minimaMapFigure } from '../plots/minima-map.js';
@@ -34,7 +33,7 @@ export class MinimaMapPanel {
   async load() {
     const { minima, spec } = this.#live.experiment;
     const lines = (minima.length * (minima.length - 1)) / 2;
-    if (this.loading || minima.length < 3 || this.#live.contents.lines.length < lines || spec.methods || spec.forks) return;
+    if (this.loading || minima.length < 4 || this.#live.contents.lines.length < lines || spec.methods || spec.forks) return;
     this.loading = true;
     try {
       this.found = await this.#context.api.get(`/api/experiments/${this.#live.id}/map`);
@@ -61,9 +60,9 @@ export class MinimaMapPanel {
 
   #table() {
     const { minima, [this.#kind]: { x, y } } = this.found;
-    return dataTable({
+    return {
       caption: 'map of minima', text: ['minimum'], numbers: ['x', 'y'],
       rows: minima.map((name, index) => [name, significant(x[index]), significant(y[index])]),
-    });
+    };
   }
 }

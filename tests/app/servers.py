@@ -23,7 +23,7 @@ _STOP_SECONDS = 90.0  # a server has 30 s for its shutdown
 TINY: dict[str, Any] = {
     "name": "tiny",
     "training": {"epochs": 2, "batch_size": 64},
-    "minima": {"sgd": {}, "altsdp": {"optimizer": "altsdp", "target": 0.8}},
+    "minima": {"sgd": {}, "altsdp": {"optimizer": "altsdp", "target": 0.6}},
     "curves": {"valley": {"from": "sgd", "to": "altsdp", "epochs": 1}},
     "planes": {"valley": {"through": ["sgd", "altsdp", "valley.bend"], "resolution": 9, "complete": "random"}},
     "points": 5,

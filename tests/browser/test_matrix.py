@@ -58,7 +58,7 @@ def test_clusters_order_the_matrix_and_forks_have_their_curves(open_page: Any, s
     cell(page, "m1", "m3").click()
     expect(page.locator(".verdict")).to_contain_text("from m1 to m3")
     page = open_page(server, forked().send(server.address).removeprefix(server.address))
-    idle(page)
+    idle(page, ".forks .plot")
     expect(page.locator(".forks .remarks")).to_contain_text("altsdp: from epoch 20 on")
     expect(page.locator(".forks tbody tr")).to_have_count(len(KINDS) * len(EPOCHS))
 

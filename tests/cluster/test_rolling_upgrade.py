@@ -22,7 +22,7 @@ MOST = 3  # experiments of one visitor, however long the restart takes
 SPEC: dict[str, Any] = {
     "name": "rolling",
     "training": {"epochs": 3, "batch_size": 64},
-    "minima": {"sgd": {}, "altsdp": {"optimizer": "altsdp", "target": 0.8}},
+    "minima": {"sgd": {}, "altsdp": {"optimizer": "altsdp", "target": 0.6}},
     "planes": {"around": {"around": "sgd", "resolution": 3}},
     "points": 3,
     "verdict": {"resamples": 100},

@@ -223,7 +223,7 @@ def test_other_words_than_those_offered_are_refused(results: httpx.Client) -> No
 
 def test_planes_of_a_spec_that_is_refused_today_are_still_found() -> None:
     planes = {"p": {"trajectory": "a"}, "q": {"around": "a"}}
-    row: Any = SimpleNamespace(id="older", spec={"minima": {"a": {"epochs": 2}}, "planes": planes})
+    row: Any = SimpleNamespace(id="older", run=1, spec={"minima": {"a": {"epochs": 2}}, "planes": planes})
     assert planes_of(row) == ["p", "q"]
 
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from tests.landscape import cases
 from valleyscope.landscape import figures
+from valleyscope.landscape.analysis.grid_sampling import coarse_lattice, sample
 from valleyscope.landscape.claim import claim_of, computed_planes
 from valleyscope.landscape.colours import FURTHER, NAMED, colours_of
 from valleyscope.landscape.figures.labels import _FRAME, _box, _overlap, labels_of
-from valleyscope.landscape.figures.sampling import coarse_lattice, sample
 from valleyscope.landscape.figures.scale import Scale, scale_for, significant
 from valleyscope.landscape.figures.tolerance_contour import level_lines
 from valleyscope.landscape.geometry.tiles import tiles
