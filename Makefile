@@ -45,9 +45,12 @@ browser: $(READY)
 	|| $(BIN)/playwright install chromium
 
 # Three processes on two cores, since half of the time tests wait for servers. A file stays in one process: what its tests
-# share, such as a running service, is made once.
+# share, such as a running service, is made once. Tests that fail beside others run once more, alone: a machine that is
+# too busy does not fail them, what is broken does. The summary of the first run names them; a race is still a fault.
 test: check browser
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not drill"
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not drill" || { [ $$? = 1 ] \
+	&& echo "Once more, alone: the tests that failed" \
+	&& $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 5 -m "not drill"; }
 
 # The long drills.
 drill: $(READY) browser
