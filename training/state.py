@@ -22,6 +22,7 @@ STATE_FILE = "training-state.pt"
 _LATER_FIELDS = {
     "sparsity", "method", "macs", "of", "retrain", "penalty", "averaging", "polarization", "score", "scope", "periods",
     "cost_weight", "measure_every", "betas", "eps", "rho", "options", "fork",
+    "strength", "factors", "curvature_cut", "curvature_samples",
 }  # fmt: skip
 
 

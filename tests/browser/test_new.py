@@ -74,10 +74,10 @@ def test_the_form_has_every_field_of_the_servers_schema_with_its_explanation(ser
         ("verdict", "Judgement"),
     ):
         for member, schema in schemas[name]["properties"].items():
-            inner = {"schedule": ".kind", "retrain": ".epochs"}.get(member, "")
+            inner = {"schedule": ".kind", "retrain": ".epochs", "fork": ".epoch"}.get(member, "")
             place = f"{path}.{member}{inner}"
             expect(field(page, place)).to_have_count(1)
-            if "description" in schema and member != "retrain":
+            if "description" in schema and member not in ("retrain", "fork"):
                 expect(field(page, place).locator(".hint")).to_have_text(schema["description"])
 
 
