@@ -163,7 +163,7 @@ def _check_grid(member: str, plane: PlaneRecord, grid: Grid) -> None:
             errors = _floats(f"{member}/{quantity}", grid[quantity], 2, plane.shape)
             if (errors[~np.isnan(errors)] < 0).any():
                 raise ValueError(f"{member}/{quantity}: has a negative value; a standard error is zero or more")
-    if plane.done.any() and not (recorded(grid.loss) or recorded(grid.error)):
+    if plane.done.any() and not plane.estimate and not (recorded(grid.loss) or recorded(grid.error)):
         raise ValueError(f"{member}: is NaN everywhere, but points are marked as done")
 
 
