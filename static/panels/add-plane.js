@@ -2,7 +2,7 @@
 
 import { element } from '../elements.js';
 
-const FEWEST = 3;
+const FEWEST = 4; // three have their plane already
 const RESOLUTIONS = [11, 21, 41];
 
 export class AddPlane {
