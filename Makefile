@@ -7,6 +7,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
 SECRETS ?= secrets
 
+# Where no byte code may be written, each of the hundreds of processes of the tests compiles every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test check audit browser bench drill dist screenshots setup clean secrets lock
 
 setup: $(READY)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from valleyscope.landscape.alignment.symmetries import Symmetries, TensorAxis, UnitGroup, permute_axis
@@ -96,6 +95,8 @@ class Ascent:
 
     def assignment(self, scores: Tensor) -> Tensor:
         """The order with the largest sum of scores."""
+        from scipy.optimize import linear_sum_assignment  # takes a third of a second, in every child process
+
         self.assignments += 1
         return torch.as_tensor(linear_sum_assignment(scores.cpu().double().numpy(), maximize=True)[1])
 

@@ -233,6 +233,7 @@ def test_one_bad_file_among_several_refuses_all(server: Server, tmp_path: Path) 
     assert (many.status_code, left_behind(server)) == (422, [])
 
 
+@pytest.mark.drill  # a minute of computing, until the server gives up
 def test_a_file_that_hangs_or_exhausts_its_reader_does_not_stop_the_server(server: Server, tmp_path: Path) -> None:
     content = bytearray(li_line(tmp_path / "line.h5").read_bytes())
     content[content.index(b"GCOL") + 24] = 0xFF

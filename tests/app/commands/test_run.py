@@ -88,7 +88,7 @@ def test_one_worker_gives_the_same_numbers_as_two(finished: Path, tmp_path: Path
     ],
 )
 def test_what_cannot_be_run_is_refused_by_name(tmp_path: Path, changes: dict[str, Any], words: list[str]) -> None:
-    refused = run("run", write_spec(tmp_path / "spec.json", **changes), "--out", tmp_path / "out")
+    refused = run("run", write_spec(tmp_path / "spec.json", **changes), "--out", tmp_path / "out", "--workers", 1)
     assert refused.returncode != 0
     said = " ".join((refused.stdout + refused.stderr).split())
     assert all(word in said for word in words), said
@@ -103,7 +103,7 @@ def test_a_checkpoint_of_ones_own_is_a_minimum(finished: Path, tmp_path: Path) -
         curves={},
         planes={},
     )
-    done = run("run", spec, "--out", tmp_path / "out")
+    done = run("run", spec, "--out", tmp_path / "out", "--workers", 1)
     assert done.returncode == 0, done.stdout + done.stderr
     landscape = Landscape.open(tmp_path / "out" / "landscape.h5")
     original = Landscape.open(finished / "landscape.h5")
@@ -122,14 +122,14 @@ def test_a_checkpoint_of_another_network_is_refused(finished: Path, tmp_path: Pa
         curves={},
         planes={},
     )
-    refused = run("run", spec, "--out", tmp_path / "out")
+    refused = run("run", spec, "--out", tmp_path / "out", "--workers", 1)
     assert refused.returncode == 1
     assert "(5, 1, 3, 3)" in " ".join(refused.stdout.split())
 
 
 def test_one_failed_minimum_does_not_lose_the_others(tmp_path: Path) -> None:
     minima = SMALL["minima"] | {"control": {"lr": 900.0, "momentum": 0.9}}
-    failed = run("run", write_spec(tmp_path / "spec.json", minima=minima), "--out", tmp_path / "out")
+    failed = run("run", write_spec(tmp_path / "spec.json", minima=minima), "--out", tmp_path / "out", "--workers", 1)
     assert failed.returncode == 1
     assert "diverged" in failed.stdout
     landscape = Landscape.open(tmp_path / "out" / "landscape.h5")

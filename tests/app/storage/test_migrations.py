@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -93,7 +94,13 @@ def link_home(cluster: Cluster) -> None:
             (cluster.home / "identity").write_text(f"{id}\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize("script", sorted(DATA.glob("*.sql")), ids=lambda path: path.stem)
+def old_databases() -> Iterator[Any]:
+    """The release on both databases in every run of the tests; the steps before and between in the drills."""
+    for script in sorted(DATA.glob("*.sql")):
+        yield pytest.param(script, id=script.stem, marks=[] if "released" in script.stem else pytest.mark.drill)
+
+
+@pytest.mark.parametrize("script", old_databases())
 def test_a_database_of_an_earlier_version_is_upgraded(script: Path, tmp_path: Path) -> None:
     """Of releases, and of the first step. Each has an experiment that was cancelled, and one that waits and is run."""
     home = tmp_path / "home"
@@ -131,6 +138,18 @@ def test_there_is_a_fixture_of_the_current_release(kind: str) -> None:
     from importlib.metadata import version
 
     assert (DATA / f"released-{version('valleyscope')}.{kind}.sql").is_file(), "make it by python -m tests.app.released"
+
+
+@pytest.mark.parametrize("script", sorted(DATA.glob("*.sql")), ids=lambda path: path.stem)
+def test_every_step_applies_to_a_database_of_an_earlier_version(script: Path, tmp_path: Path) -> None:
+    address = load(script, tmp_path)
+    found = Database(address or f"sqlite:///{tmp_path / 'valley.db'}")
+    assert migrate(found) == max(steps())
+    with found.read() as connection:
+        rows = connection.execute(sa.text("SELECT name, model FROM valley_experiments")).all()
+    found.close()
+    assert {row.name for row in rows} - {"done"} == {"cancelled", "waiting"}
+    assert {row.model for row in rows} == {"mlp hidden=[8]"}
 
 
 def newer(monkeypatch: pytest.MonkeyPatch, suits: int) -> int:

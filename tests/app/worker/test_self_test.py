@@ -141,6 +141,11 @@ def test_after_an_error_of_cuda_a_fresh_process_goes_on(ward: Ward, tmp_path: Pa
     ward.hire()
     ward.wait(ward.submit(unlucky(tmp_path / "once", once=True)), "done")
     assert len((tmp_path / "once").read_text(encoding="ascii").split()) == 1
+
+
+@pytest.mark.drill
+def test_a_task_that_always_breaks_cuda_fails_and_the_worker_goes_on(ward: Ward, tmp_path: Path) -> None:
+    ward.hire()
     always = ward.submit(unlucky(tmp_path / "always", once=False))
     row = ward.wait(always, "failed")
     assert "train:sgd: CUDA error: device-side assert triggered, 3 times without progress" in str(row.error)
