@@ -169,7 +169,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
             checkpoints[name] = file
     data_root = options.data or settings.data
     with closing(ModelInfoCache(data_root, _MOST_PARAMETERS)) as networks:
-        check_wishes(spec, networks.inspect)
+        check_wishes(spec, networks)
     return run_in_terminal(
         spec,
         options.out,

@@ -160,7 +160,13 @@ def _field_errors(errors: Sequence[Mapping[str, Any]], body: Any) -> Iterator[di
 
 
 def _walk(parts: list[str | int], document: Any) -> Iterator[str]:
-    """The parts of an error location that exist in the document; pydantic also names branches of unions."""
+    """The parts of an error location that exist in the document; pydantic also names branches of unions.
+
+    Minima that `methods` or `forks` make are not in the document: their locations stay whole.
+    """
+    if parts and parts[0] == "minima" and "minima" not in document:
+        yield from map(str, parts)
+        return
     for index, part in enumerate(parts):
         try:
             document = document[part]

@@ -57,8 +57,9 @@ class SubmissionLimits:
         usual = spec.dataset in SOURCES and _has_defaults(spec.model) and spec.curvature is None
         find_info = self._model_info_cache.cached if usual else self._model_info
         info = find_info(spec.model, spec.dataset, spec.loss)
+        raise_errors(wish_errors(spec, self._model_info_cache))
         if info is not None:
-            raise_errors((*wish_errors(spec, info.groups), *size_errors(spec, info.parameters)))
+            raise_errors(size_errors(spec, info.parameters))
         cost = estimate(spec, info)
         if cost.gpu_hours > self._settings.max_gpu_hours and not force:
             raise TooExpensive(cost, self._settings.max_gpu_hours)

@@ -17,6 +17,7 @@ from valleyscope.app.experiments.json_subprocess import JsonSubprocess, Subproce
 from valleyscope.app.experiments.model_info_cache import DiskCache
 from valleyscope.app.experiments.spec_parts import Model
 from valleyscope.training.losses import LossName
+from valleyscope.training.settings import Training
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +64,7 @@ class ModelInfoCache:
         self._max_parameters = max_parameters
         self._disk_cache = disk_cache
         self._entries: dict[str, ModelInfo | BadModel] = {}
+        self._fewest: dict[str, float] = {}
         self._inspect_lock = threading.Lock()
         self._subprocess = JsonSubprocess("valleyscope.app.experiments.model_inspector")
 
@@ -89,6 +91,24 @@ class ModelInfoCache:
             raise BadModel(str(found))
         return found
 
+    def fewest_share(self, model: Model, dataset: str, loss: LossName, run: Training) -> float:
+        """The smallest share of multiply-adds that the settings of a run can leave; raises BadModel."""
+        fields = ("bias", "skip_output", "tie_residual")
+        request = self._request_for(model, dataset, loss) | {
+            "floor": run.floor,
+            "partition": {field: getattr(run, field) for field in fields},
+        }
+        key = json.dumps(request, sort_keys=True, default=str)
+        if key not in self._fewest:
+            with self._inspect_lock:
+                answer = self._ask(model, request)
+            if "error" in answer:
+                raise BadModel(answer["error"])
+            if len(self._fewest) >= _MAX_ENTRIES:
+                self._fewest.clear()
+            self._fewest[key] = answer["fewest"]
+        return self._fewest[key]
+
     def _find(self, model: Model, dataset: str, loss: LossName) -> ModelInfo | BadModel | None:
         known = self._entries.get(_key(model, dataset, loss))
         if known is not None:
@@ -105,18 +125,7 @@ class ModelInfoCache:
         return found
 
     def _request(self, model: Model, dataset: str, loss: LossName) -> ModelInfo | BadModel:
-        request = {
-            "model": model.model_dump(),
-            "dataset": dataset,
-            "loss": loss,
-            "data_root": None if self._data_root is None else str(self._data_root),
-            "max_parameters": self._max_parameters,
-        }
-        try:
-            answer = self._subprocess.request(request, _TIMEOUT_SECONDS)
-        except SubprocessFailed as error:
-            log.warning("inspecting %s failed: %s", model, error)
-            raise BadModel(f"model {model} cannot be built here ({error}): choose a smaller one") from error
+        answer = self._ask(model, self._request_for(model, dataset, loss))
         if answer.get("parameters", 0) > _RESTART_PARAMETERS:  # frees the memory of a large network
             self._subprocess.close()
             self._subprocess.prepare()
@@ -125,6 +134,22 @@ class ModelInfoCache:
         if self._disk_cache is not None:
             self._disk_cache.put(model, dataset, answer)
         return ModelInfo.from_json(answer)
+
+    def _request_for(self, model: Model, dataset: str, loss: LossName) -> dict[str, Any]:
+        return {
+            "model": model.model_dump(),
+            "dataset": dataset,
+            "loss": loss,
+            "data_root": None if self._data_root is None else str(self._data_root),
+            "max_parameters": self._max_parameters,
+        }
+
+    def _ask(self, model: Model, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return self._subprocess.request(request, _TIMEOUT_SECONDS)
+        except SubprocessFailed as error:
+            log.warning("inspecting %s failed: %s", model, error)
+            raise BadModel(f"model {model} cannot be built here ({error}): choose a smaller one") from error
 
 
 def _key(model: Model, dataset: str, loss: LossName) -> str:

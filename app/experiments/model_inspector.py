@@ -13,8 +13,10 @@ from torch import nn
 from valleyscope.app.experiments.json_subprocess import serve_requests
 from valleyscope.training.dataset_sources import SOURCES
 from valleyscope.training.losses import LossName
+from valleyscope.training.methods.selection import fewest_operations
 from valleyscope.training.models import build_model, count_parameters, multiply_adds
 from valleyscope.training.models.registry import Samples
+from valleyscope.training.models.remaining_operations import RemainingOperations
 from valleyscope.training.parameter_groups import group_norms, partition, prunable
 from valleyscope.training.settings import Structure
 
@@ -29,6 +31,20 @@ _TYPES = {
     torch.uint8: "U8",
     torch.bool: "BOOL",
 }
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """The facts about a network, or, with `partition` in the request, how small a cut can make it."""
+    return fewest_share(request) if "partition" in request else inspect_model(request)
+
+
+def fewest_share(request: dict[str, Any]) -> dict[str, Any]:
+    """The smallest share of its multiply-adds that a cut of filters can leave of a network."""
+    samples = _samples(request["dataset"], request["data_root"], request.get("loss", "cross_entropy"))
+    model = build_model(request["model"], samples, seed=0)
+    groups = partition(model, **request["partition"])
+    operations = RemainingOperations(model, groups, samples.shape)
+    return {"fewest": fewest_operations(operations, prunable(groups), request["floor"])}
 
 
 def inspect_model(request: dict[str, Any]) -> dict[str, Any]:
@@ -94,4 +110,4 @@ def _norms(model: nn.Module) -> Iterator[list[Any]]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    serve_requests(inspect_model)
+    serve_requests(answer)

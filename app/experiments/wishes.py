@@ -2,37 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from typing import Protocol
 
 from valleyscope.app.experiments.model_info import BadModel, ModelInfo
 from valleyscope.app.experiments.spec import BadSpec, Spec
 from valleyscope.app.experiments.spec_errors import InvalidField
-from valleyscope.app.experiments.spec_parts import Model
-from valleyscope.training.methods.requirements import impossible_sparsity
+from valleyscope.app.experiments.spec_parts import Minimum, Model
+from valleyscope.training.losses import LossName
+from valleyscope.training.methods.requirements import impossible_operations, impossible_sparsity
+from valleyscope.training.settings import Training
 
 # Below, a wish is impossible only for layers with hardly any filters; to know them, the network must be built.
 _BOLD = 0.7
 
 
-def wish_errors(spec: Spec, groups: Sequence[int]) -> Iterator[InvalidField]:
-    """Shares of zero filters that layers with these numbers of filters cannot have."""
+class Networks(Protocol):
+    """What a `ModelInfoCache` knows of networks."""
+
+    def inspect(self, model: Model, dataset: str, loss: LossName = ...) -> ModelInfo: ...
+    def fewest_share(self, model: Model, dataset: str, loss: LossName, run: Training) -> float: ...
+
+
+def wish_errors(spec: Spec, networks: Networks) -> Iterator[InvalidField]:
+    """Shares of zero filters, or of multiply-adds, that the network cannot have. Modest wishes cost no look at it."""
     for name, own in spec.minima.items():
-        run = spec.minimum(name)
-        if own.checkpoint is not None or run.structure != "filter" or run.tie_residual or not run.skip_output:
+        if own.checkpoint is not None:
             continue
-        impossible = impossible_sparsity(groups, run)
+        run = spec.minimum(name)
+        try:
+            impossible = _impossible(spec, run, networks)
+        except BadModel:  # the first task says it, or whoever builds the network before
+            return
         if impossible is not None:
-            yield InvalidField(("minima", name, "sparsity"), run.sparsity, impossible)
+            field = "sparsity" if run.macs is None else "macs"
+            yield InvalidField(("minima", name, field), getattr(run, field), impossible)
 
 
-def check_wishes(spec: Spec, inspect: Callable[[Model, str], ModelInfo]) -> None:
-    """Inspect the network if some wish is bold; raises BadSpec if it is impossible."""
-    runs = [spec.minimum(name) for name, own in spec.minima.items() if own.checkpoint is None]
-    if not any(run.sparsity is not None and run.sparsity + run.floor > _BOLD for run in runs):
-        return
-    try:
-        groups = inspect(spec.model, spec.dataset).groups
-    except BadModel:  # the first task says it
-        return
-    if errors := list(wish_errors(spec, groups)):
+def _impossible(spec: Spec, run: Minimum, networks: Networks) -> str | None:
+    if run.structure != "filter":
+        return None
+    if run.macs is not None:
+        return impossible_operations(networks.fewest_share(spec.model, spec.dataset, spec.loss, run), run)
+    if run.sparsity is None or run.sparsity + run.floor <= _BOLD or run.tie_residual or not run.skip_output:
+        return None
+    return impossible_sparsity(networks.inspect(spec.model, spec.dataset, spec.loss).groups, run)
+
+
+def check_wishes(spec: Spec, networks: Networks) -> None:
+    """Raise BadSpec if a wish is impossible."""
+    if errors := list(wish_errors(spec, networks)):
         raise BadSpec("; ".join(f"{'.'.join(map(str, error.path))}: {error.message}" for error in errors))

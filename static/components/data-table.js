@@ -13,3 +13,6 @@ export function dataTable({ caption, text, numbers = [], rows }) {
       element('thead', {}, element('tr', {}, [...text, ...numbers].map((title, index) => element('th', { scope: 'col', class: align(index) }, title)))),
       element('tbody', {}, rows.map((row) => element('tr', {}, row.map((cell, index) => element('td', { class: align(index) }, cell)))))));
 }
+
+/** A number with a smaller one after it: its spread, or its range. */
+export const noted = (value, note) => element('span', {}, value, ' ', element('small.soft', {}, note));

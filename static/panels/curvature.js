@@ -1,5 +1,6 @@
 /** The curvature at the minima: spectrum, its growth in training, direction factors, and the theorem on trial. */
 
+import { noted } from '../components/data-table.js';
 import { colouredName, element } from '../elements.js';
 import { cutsFigure, factorsFigure, flatnessFigure, growthFigure, spectrumFigure, theoremFigure } from '../plots/curvature.js';
 import { significant } from '../plots/numbers.js';
@@ -140,6 +141,6 @@ export function curvatureCells(summary) {
   if (!summary) return ['–', '–'];
   const trace = Number.isNaN(summary.trace)
     ? '–'
-    : element('span', {}, significant(summary.trace), ' ', element('small.soft', {}, `± ${significant(summary.trace_error, 2)}`));
+    : noted(significant(summary.trace), `± ${significant(summary.trace_error, 2)}`);
   return [significant(summary.eigenvalues[0]), trace];
 }

@@ -1,6 +1,6 @@
 /** The minima: a table with one colour each, their training epoch by epoch, and the sparsity of their layers. */
 
-import { dataTable } from '../components/data-table.js';
+import { dataTable, noted } from '../components/data-table.js';
 import { colouredName, element } from '../elements.js';
 import { loss, percent } from '../format.js';
 import { Plot } from '../plots/plot.js';
@@ -164,10 +164,10 @@ function zeroGroups(run) {
   const groups = (run?.layers ?? []).reduce((sum, layer) => sum + layer.groups, 0);
   if (!groups) return percent(run?.final.zero_groups);
   const zero = run.layers.reduce((sum, layer) => sum + layer.zero_groups, 0);
-  return element('span', {}, percent(zero / groups), ' ', element('small.soft', {}, `${zero} of ${groups}`));
+  return noted(percent(zero / groups), `${zero} of ${groups}`);
 }
 
 function rise(values) {
   if (!values || values.rise === null || values.rise === undefined) return '–';
-  return element('span', {}, `+${loss(values.rise)}`, ' ', element('small.soft', {}, `within ${values.radius}`));
+  return noted(`+${loss(values.rise)}`, `within ${values.radius}`);
 }

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from valleyscope.training.batch_norm import norms_of
 from valleyscope.training.methods.method import RunContext
-from valleyscope.training.methods.requirements import impossible_sparsity, missing_requirement
+from valleyscope.training.methods.requirements import (
+    impossible_operations,
+    impossible_sparsity,
+    missing_requirement,
+)
 from valleyscope.training.methods.selection import fewest_operations, group_count
 
 
@@ -31,10 +35,8 @@ def check_method(context: RunContext) -> None:
     if not context.layers:
         raise ValueError(f"{settings.wish}: {type(context.model).__name__} has no layer that can be pruned")
     impossible = impossible_sparsity([group_count(layer) for layer in context.layers], settings)
+    if settings.macs is not None:
+        fewest = fewest_operations(context.operations, context.layers, settings.floor)
+        impossible = impossible_operations(fewest, settings)
     if impossible is not None:
         raise ValueError(impossible)
-    if settings.macs is not None and settings.macs < (left := fewest_operations(context)):
-        raise ValueError(
-            f"macs={settings.macs} cannot be reached: with floor={settings.floor}, and one group of each layer kept, "
-            f"{left:.3f} of the multiply-adds are left at least"
-        )

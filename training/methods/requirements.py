@@ -67,3 +67,13 @@ def impossible_sparsity(sizes: Sequence[int], settings: Training) -> str | None:
         f"sparsity={settings.sparsity} cannot be reached: with floor={settings.floor}, and one group of each layer "
         f"kept, {most:.3f} is the most"
     )
+
+
+def impossible_operations(fewest: float, settings: Training) -> str | None:
+    """Why a wished share of multiply-adds cannot be reached where `fewest` are always left; None if it can."""
+    if settings.macs is None or settings.macs >= fewest:
+        return None
+    return (
+        f"macs={settings.macs} cannot be reached: with floor={settings.floor}, and one group of each layer kept, "
+        f"{fewest:.3f} of the multiply-adds are left at least"
+    )

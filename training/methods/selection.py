@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
 
 from valleyscope.training.methods.method import RunContext
 from valleyscope.training.methods.requirements import kept_at_least
-from valleyscope.training.parameter_groups import group_norms
+from valleyscope.training.models.remaining_operations import RemainingOperations
+from valleyscope.training.parameter_groups import ParameterGroup, group_norms
 
 Removed = dict[str, Tensor]
 
@@ -64,13 +65,13 @@ def spread(count: int, sizes: Mapping[str, int], limits: Mapping[str, int]) -> d
     return found
 
 
-def fewest_operations(context: RunContext) -> float:
+def fewest_operations(operations: RemainingOperations, layers: Iterable[ParameterGroup], floor: float) -> float:
     """The smallest share of multiply-adds that a cut can leave."""
     removed = {}
-    for layer in context.layers:
+    for layer in layers:
         groups = group_count(layer)
-        removed[layer["name"]] = torch.arange(groups) >= kept_at_least(groups, context.settings.floor)
-    return context.operations.share(removed)
+        removed[layer["name"]] = torch.arange(groups) >= kept_at_least(groups, floor)
+    return operations.share(removed)
 
 
 def group_count(layer: Mapping[str, object]) -> int:

@@ -7,20 +7,43 @@ from typing import Any
 import pytest
 
 from valleyscope.app.experiments.model_info import ModelInfo
-from valleyscope.app.experiments.model_inspector import inspect_model
+from valleyscope.app.experiments.model_inspector import answer
 from valleyscope.app.experiments.spec import BadSpec, Spec, parse_spec
 from valleyscope.app.experiments.spec_parts import Model
 from valleyscope.app.experiments.wishes import check_wishes, wish_errors
+from valleyscope.training import build_model, load_dataset
+from valleyscope.training.models.operation_count import multiply_adds
+from valleyscope.training.settings import Training
 
-SIZES = (8, 12, 30)
+SMALL = Model(name="cnn", channels=[4, 8], hidden=16)
 
 
-def compared(share: float, **training: Any) -> Spec:
-    return parse_spec({"methods": ["one-shot", "altsdp"], "sparsities": [share], "training": training})
+class Inspected:
+    """Networks that are inspected in this process; counts how often."""
+
+    looks = 0
+
+    def _request(self, model: Model, dataset: str) -> dict[str, Any]:
+        self.looks += 1
+        return {"model": model.model_dump(), "dataset": dataset, "data_root": None, "max_parameters": 10**6}
+
+    def inspect(self, model: Model, dataset: str, loss: str = "") -> ModelInfo:  # noqa: ARG002
+        return ModelInfo.from_json(answer(self._request(model, dataset)))
+
+    def fewest_share(self, model: Model, dataset: str, loss: str, run: Training) -> float:  # noqa: ARG002
+        partition = {"bias": run.bias, "skip_output": run.skip_output, "tie_residual": run.tie_residual}
+        request = self._request(model, dataset) | {"partition": partition, "floor": run.floor}
+        found: float = answer(request)["fewest"]
+        return found
+
+
+def compared(share: float, wish: str = "sparsities", **training: Any) -> Spec:
+    model = {"name": "cnn", "channels": [8, 12], "hidden": 30}
+    return parse_spec({"model": model, "methods": ["one-shot", "altsdp"], wish: [share], "training": training})
 
 
 def refused(spec: Spec) -> dict[str, str]:
-    return {".".join(map(str, error.path)): error.message for error in wish_errors(spec, SIZES)}
+    return {".".join(map(str, error.path)): error.message for error in wish_errors(spec, Inspected())}
 
 
 def test_a_cut_leaves_one_filter_in_each_layer_and_a_threshold_need_not() -> None:
@@ -36,17 +59,25 @@ def test_a_floor_is_rounded_up_in_every_layer() -> None:
     assert set(refused(compared(0.7, floor=0.3))) == {"minima.one-shot_70.sparsity", "minima.altsdp_70.sparsity"}
 
 
-def inspected(model: Model, dataset: str) -> ModelInfo:
-    request = {"model": model.model_dump(), "dataset": dataset, "data_root": None, "max_parameters": 10**6}
-    return ModelInfo.from_json(inspect_model(request))
+def test_multiply_adds_cannot_fall_below_those_of_the_narrowest_network() -> None:
+    full, narrow = (
+        multiply_adds(build_model("cnn", load_dataset("digits"), channels=channels, hidden=hidden), (1, 8, 8))
+        for channels, hidden in (((8, 12), 30), ((2, 3), 8))
+    )
+    assert refused(compared(narrow / full + 0.001, "macs", floor=0.25)) == {}
+    found = refused(compared(narrow / full - 0.001, "macs", floor=0.25))
+    assert len(found) == 2
+    assert all("cannot be reached: with floor=0.25" in message for message in found.values())
 
 
-def test_a_bold_wish_is_held_against_the_network_itself() -> None:
-    def untouched(model: Model, dataset: str) -> ModelInfo:  # noqa: ARG001
-        raise AssertionError("a modest wish must not cost a look at the network")
-
-    check_wishes(compared(0.5), untouched)
-    small = {"name": "cnn", "channels": [4, 8], "hidden": 16}
+def test_only_a_bold_wish_is_held_against_the_network_itself() -> None:
+    networks = Inspected()
+    check_wishes(compared(0.5), networks)
+    assert networks.looks == 0
     with pytest.raises(BadSpec, match=r"minima.a.sparsity: sparsity=0.95 cannot be reached"):
-        check_wishes(parse_spec({"model": small, "minima": {"a": {"method": "cop", "sparsity": 0.95}}}), inspected)
-    check_wishes(parse_spec({"model": small, "minima": {"a": {"method": "cop", "sparsity": 0.8}}}), inspected)
+        check_wishes(wished(0.95), networks)
+    check_wishes(wished(0.8), networks)
+
+
+def wished(share: float) -> Spec:
+    return parse_spec({"model": SMALL.model_dump(), "minima": {"a": {"method": "cop", "sparsity": share}}})
