@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
@@ -19,9 +19,12 @@ from valleyscope.app.experiments.spec import BadSpec, Spec
 from valleyscope.app.settings import Settings
 from valleyscope.app.worker.local_runner import Event, LocalRunner
 from valleyscope.landscape.analysis.curvature_summary import spectrum_cells, trial_text
+from valleyscope.landscape.analysis.method_table import COLUMNS, MethodRow, method_table, remarks
 from valleyscope.landscape.storage.landscape_file import Landscape
 
 log = logging.getLogger(__name__)
+
+_COMPARED = ("test_accuracy", "train_loss", "zero_groups", "macs", "latency_32", "rise", "barrier", "time")
 
 
 def run_in_terminal(
@@ -99,6 +102,10 @@ class _LocalProgress:
 def _print_results(landscape: Landscape, directory: Path, console: Console) -> None:
     if landscape.minima:
         console.print(_minima_table(landscape))
+    if rows := method_table(landscape):
+        console.print(_methods_table(rows))
+        for remark in remarks(rows):
+            console.print(f"- {remark}", highlight=False, markup=False)
     for name, record in landscape.curvature.items():
         for run, trial in record.trials.items():
             console.print(f"Theorem, from {name}: {trial_text(run, trial)}", highlight=False, markup=False)
@@ -125,6 +132,18 @@ def _minima_table(landscape: Landscape) -> Table:
             f"{final['seconds']:.0f} s",
             *(_spectrum(landscape, minimum.name) if landscape.curvature else ()),
         )
+    return table
+
+
+def _methods_table(rows: Sequence[MethodRow]) -> Table:
+    """Pruning methods side by side, with their spread over seeds; the report has the other columns."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("network")
+    shown = [column for column in _COMPARED if any(column in row.values for row in rows)]
+    for column in shown:
+        table.add_column(COLUMNS[column], justify="right")
+    for row in rows:
+        table.add_row(row.name, *(row.cell(column) or "" for column in shown))
     return table
 
 

@@ -30,6 +30,11 @@ COLUMNS: Final = {
     "latency_32": "latency left, 32 samples",
     "time": "training time over SGD's",
 }
+SHARES: Final = (
+    *("test_accuracy", "zero_groups", "macs", "accuracy_before_cut", "accuracy_after_cut"),
+    *("latency_1", "latency_32"),
+)
+"""The columns that are shown in percent."""
 _CONTROLS: Final = ("control", "reordered")
 _SIMPLE: Final = ("one-shot", "ls", "ucs")
 
@@ -53,6 +58,22 @@ class MethodRow:
     minima: tuple[str, ...]
     values: dict[str, Spread] = field(default_factory=dict)
     collapsed: int = 0
+
+    def cell(self, column: str) -> str | None:
+        """Mean and deviation as text; None if the column is unknown.
+
+        >>> row = MethodRow("sfp_50", "sfp", 0.5, ("sfp_50",), {"macs": Spread(0.4, 0.01, 2)})
+        >>> row.cell("macs"), row.cell("rise")
+        ('40.0 % ± 1.0 %', None)
+        """
+        spread = self.values.get(column)
+        if spread is None:
+            return None
+        mean, deviation = (
+            None if value is None else f"{100 * value:.1f} %" if column in SHARES else f"{value:.3g}"
+            for value in (spread.mean, spread.deviation)
+        )
+        return str(mean) if deviation in (None, "0", "0.0 %") else f"{mean} ± {deviation}"
 
     def to_json(self) -> dict[str, Any]:
         values = {

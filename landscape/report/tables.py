@@ -65,7 +65,7 @@ def methods_table(rows: Sequence[MethodRow]) -> str:
     return table(
         "pruning methods",
         heads,
-        [[text(row.name), *(_spread(row, column) for column in shown)] for row in rows],
+        [[text(row.name), *(row.cell(column) or MISSING for column in shown)] for row in rows],
         words=1,
     )
 
@@ -76,18 +76,6 @@ def published_table(rows: Sequence[Mapping[str, Any]]) -> str:
     heads = ["method", "source", "accuracy before", "accuracy", "multiply-adds left"]
     cells = [[text(row["method"]), text(row["source"]), *(percent(row[share]) for share in shares)] for row in rows]
     return table("published numbers", heads, cells, words=2)
-
-
-def _spread(row: MethodRow, column: str) -> str:
-    spread = row.values.get(column)
-    if spread is None:
-        return MISSING
-    share = column in ("zero_groups", "macs") or "accuracy" in column or column.startswith("latency")
-    mean, deviation = (
-        None if value is None else f"{100 * value:.1f} %" if share else f"{value:.3g}"
-        for value in (spread.mean, spread.deviation)
-    )
-    return str(mean) if deviation is None else f"{mean} ± {deviation}"
 
 
 def paths_table(paths: Iterable[PathRecord]) -> str:

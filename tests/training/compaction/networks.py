@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from valleyscope.training import partition
 from valleyscope.training.parameter_groups import prunable
+
+SMALL: dict[str, dict[str, Any]] = {
+    "vgg16": {"width": 4},
+    "vgg16_bn": {"width": 4},
+    "resnet56": {"depth": 14, "width": 4},
+    "wrn28x10": {"depth": 10, "widen": 1},
+}
+"""Options that make the named models small."""
 
 
 def with_zero_groups(

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from tests.training.compaction.networks import difference, with_zero_groups
+from tests.training.compaction.networks import SMALL, difference, with_zero_groups
 from valleyscope import NotCompactable, build_model, compact, load_dataset, partition, sparsity, train
 from valleyscope.training.models.registry import describe_models
-
-SMALL: dict[str, dict[str, Any]] = {
-    "vgg16": {"width": 4},
-    "vgg16_bn": {"width": 4},
-    "resnet56": {"depth": 14, "width": 4},
-    "wrn28x10": {"depth": 10, "widen": 1},
-}
 
 
 @pytest.mark.parametrize("bias", [True, False], ids=["whole groups", "weights only"])

@@ -13,7 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
 
-from tests.training.compaction.networks import with_zero_groups
+from tests.training.compaction.networks import SMALL, with_zero_groups
 from valleyscope import (
     Compact,
     NotCompactable,
@@ -28,6 +28,7 @@ from valleyscope import (
 from valleyscope.training.checkpoints import BadCheckpoint
 from valleyscope.training.compaction import exports
 from valleyscope.training.compaction.latency import latencies
+from valleyscope.training.models.registry import describe_models
 
 
 @pytest.fixture(scope="module")
@@ -72,17 +73,28 @@ def test_an_exported_program_computes_the_same(residual: tuple[nn.Module, Compac
         torch.testing.assert_close(program(x), model(x), rtol=1e-4, atol=1e-4)
 
 
-def test_onnxruntime_computes_the_same(residual: tuple[nn.Module, Compact], tmp_path: Path) -> None:
+def assert_onnx_computes(model: nn.Module, found: Compact, path: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
-    model, found = residual
-    export_onnx(tmp_path / "a.onnx", found)
-    assert [path.name for path in tmp_path.iterdir()] == ["a.onnx"]
-    session = onnxruntime.InferenceSession(tmp_path / "a.onnx", providers=["CPUExecutionProvider"])
+    export_onnx(path, found)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     for samples in (1, 5):
-        x = torch.randn(samples, 3, 8, 8)
+        x = torch.randn(samples, *found.example[0].shape[1:])
         expected = model(x).detach().numpy()
         (output,) = session.run(["output"], {"input": x.numpy()})
         assert np.abs(output - expected).max() <= 1e-4 * np.abs(expected).max()
+
+
+def test_onnxruntime_computes_the_same(residual: tuple[nn.Module, Compact], tmp_path: Path) -> None:
+    assert_onnx_computes(*residual, tmp_path / "a.onnx")
+
+
+@pytest.mark.drill
+@pytest.mark.parametrize("name", [*describe_models(), "torchvision:resnet18"])
+def test_onnxruntime_computes_the_same_for_every_model(name: str, tmp_path: Path) -> None:
+    shape = describe_models()[name].input_shape if name in describe_models() else (3, 64, 64)
+    model = with_zero_groups(build_model(name, input_shape=shape, classes=10, seed=1, **SMALL.get(name, {})))
+    assert_onnx_computes(model, compact(model, torch.zeros(1, *shape)), tmp_path / "a.onnx")
 
 
 def test_onnx_without_its_packages_says_what_to_install(

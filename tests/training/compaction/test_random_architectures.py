@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
@@ -90,11 +91,7 @@ class Step(nn.Module):
         return result
 
 
-@settings(max_examples=50)
-@given(steps=STEPS, share=st.floats(0.2, 1.0), bias=st.booleans(), tie=st.booleans(), seed=st.integers(0, 2**16))
-def test_outputs_of_random_architectures_stay(
-    steps: list[tuple[Any, ...]], share: float, bias: bool, tie: bool, seed: int
-) -> None:
+def assert_outputs_stay(steps: list[tuple[Any, ...]], share: float, bias: bool, tie: bool, seed: int) -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         layers: list[nn.Module] = []
@@ -111,3 +108,21 @@ def test_outputs_of_random_architectures_stay(
         found = compact(model, torch.zeros(1, 3, 7, 7))
         assert difference(model, found.model, torch.randn(4, 3, 7, 7)) < 1e-5
     assert all("grouped convolution" in reason for reason in found.report.left_whole.values())
+
+
+ARCHITECTURES = given(
+    steps=STEPS, share=st.floats(0.2, 1.0), bias=st.booleans(), tie=st.booleans(), seed=st.integers(0, 2**16)
+)
+
+
+@settings(max_examples=20)
+@ARCHITECTURES
+def test_outputs_of_random_architectures_stay(**drawn: Any) -> None:
+    assert_outputs_stay(**drawn)
+
+
+@pytest.mark.drill
+@settings(max_examples=300)
+@ARCHITECTURES
+def test_outputs_of_many_random_architectures_stay(**drawn: Any) -> None:
+    assert_outputs_stay(**drawn)
