@@ -50,15 +50,17 @@ class Thresholding(Method):
         expected = forecast(self.context.groups, settings, self.context.steps)
         return AltSDP(
             self.context.groups,
-            lr=settings.lr,
             c=0.0 if expected is None else expected.c,
             mu=settings.mu,
             mode=settings.mode,
-            momentum=settings.momentum,
-            weight_decay=settings.weight_decay,
-            floor=settings.floor,
-            sparsity=settings.sparsity,
+            **self._shared_options(),
         )
+
+    def _shared_options(self) -> dict[str, Any]:
+        """What all optimisers of the family take from the settings."""
+        settings = self.context.settings
+        fields = ("lr", "momentum", "weight_decay", "floor", "sparsity")
+        return {field: getattr(settings, field) for field in fields}
 
     def start_after(self, steps: int) -> None:
         """n counts from the first step of the trunk: the threshold is as high as it would be there by now."""

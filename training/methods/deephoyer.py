@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from valleyscope.training.methods.method import Method
-from valleyscope.training.methods.requirements import kept_at_least
 from valleyscope.training.methods.scores import norm_scores
-from valleyscope.training.methods.selection import select
+from valleyscope.training.methods.selection import select, select_below
 
 _THRESHOLD = 1e-4
 
@@ -34,11 +33,7 @@ class DeepHoyer(Method):
         scores = norm_scores(self.context)
         if settings.wish is not None:
             return select(self.context, scores, by_layer=settings.option("scope") == "layer")
-        removed = {}
-        for name, score in scores.items():
-            least = torch.topk(score, kept_at_least(len(score), settings.floor)).values[-1]
-            removed[name] = (score < _THRESHOLD) & (score < least)
-        return removed
+        return select_below(self.context, scores, _THRESHOLD)
 
 
 def hoyer_gradient(weight: Tensor) -> Tensor:

@@ -39,17 +39,7 @@ class GroupLassoMethod(Thresholding):
     mode: Literal["prox", "dual"] = "prox"
 
     def _build(self) -> AltSDP:
-        settings = self.context.settings
-        return GroupLasso(
-            self.context.groups,
-            lr=settings.lr,
-            penalty=self._penalty(),
-            mode=self.mode,
-            momentum=settings.momentum,
-            weight_decay=settings.weight_decay,
-            floor=settings.floor,
-            sparsity=settings.sparsity,
-        )
+        return GroupLasso(self.context.groups, penalty=self._penalty(), mode=self.mode, **self._shared_options())
 
     def _penalty(self) -> float:
         """λ as given; with a wish alone the λ whose accumulated threshold should fulfil it in time."""

@@ -163,17 +163,8 @@ class RMDAMethod(GroupLassoMethod):
     """A run by RMDA."""
 
     def _build(self) -> AltSDP:
-        settings = self.context.settings
-        return RMDA(
-            self.context.groups,
-            lr=settings.lr,
-            penalty=self._penalty(),
-            averaging=settings.option("averaging"),
-            momentum=settings.momentum,
-            weight_decay=settings.weight_decay,
-            floor=settings.floor,
-            sparsity=settings.sparsity,
-        )
+        averaging = self.context.settings.option("averaging")
+        return RMDA(self.context.groups, penalty=self._penalty(), averaging=averaging, **self._shared_options())
 
     def start_after(self, steps: int) -> None:
         """t counts the averaged gradients, of which a fork has none yet."""

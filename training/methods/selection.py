@@ -48,6 +48,15 @@ def select(context: RunContext, scores: Mapping[str, Tensor], *, by_layer: bool 
     return removed(high)
 
 
+def select_below(context: RunContext, scores: Mapping[str, Tensor], threshold: float) -> Removed:
+    """The groups whose score is below a threshold, but for the largest ones that a layer must keep."""
+    floor = context.settings.floor
+    return {
+        name: _lowest_of(score, min(int((score < threshold).sum()), len(score) - kept_at_least(len(score), floor)))
+        for name, score in scores.items()
+    }
+
+
 def spread(count: int, sizes: Mapping[str, int], limits: Mapping[str, int]) -> dict[str, int]:
     """Distribute a number of groups over layers in proportion to their sizes, by largest remainders.
 

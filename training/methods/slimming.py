@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 
 from valleyscope.training.methods.method import Method
-from valleyscope.training.methods.requirements import kept_at_least
 from valleyscope.training.methods.scores import gamma_scores
-from valleyscope.training.methods.selection import select
+from valleyscope.training.methods.selection import select, select_below
 
 _BINS = 50
 
@@ -59,15 +58,9 @@ class Polarization(Slimming):
     def removed_at_the_end(self) -> dict[str, Tensor] | None:
         if self.context.settings.wish is not None:
             return super().removed_at_the_end()
-        scores = gamma_scores(self.context)
         valley = first_valley(torch.cat([gamma.detach() for gamma in self.factors]))
         self.facts["valley"] = valley
-        removed = {}
-        for name, score in scores.items():
-            kept = kept_at_least(len(score), self.context.settings.floor)
-            least = torch.topk(score, kept).values[-1]
-            removed[name] = (score < valley) & (score < least)
-        return removed
+        return select_below(self.context, gamma_scores(self.context), valley)
 
 
 def polarization_gradient(factors: list[Tensor], t: float) -> list[Tensor]:

@@ -71,3 +71,21 @@ def test_slimming_adds_the_sign_of_every_factor() -> None:
     method.before_step()
     assert torch.equal(model[1].weight.grad, 0.01 * model[1].weight.detach().sign())
     assert not model[0].weight.grad.any()
+
+
+@pytest.mark.parametrize("method", ["pr", "deephoyer"])
+def test_without_a_wish_what_lies_below_the_threshold_goes_but_for_the_floor(method: str) -> None:
+    model = normed()
+    run = context(model, method=method, floor=0.25)
+    factors = list(run.norm_parameters.values())
+    with torch.no_grad():
+        for gamma, _ in factors:  # two heaps: a third of each layer at nearly zero
+            gamma.fill_(0.8)[::3] = 1e-5
+        factors[0][0].fill_(1e-5)[0] = 0.8  # all but one of the first layer
+        for layer, (gamma, beta) in zip(run.layers, factors, strict=True):
+            layer["params"][0].mul_(gamma.view(-1, *(1,) * (layer["params"][0].dim() - 1)))
+            beta.zero_()
+    removed = build_method(run).removed_at_the_end()
+    assert removed is not None
+    gone = [int(removed[layer["name"]].sum()) for layer in run.layers]
+    assert gone == [7, 7, 7]  # of 10, 20 and 20; the floor keeps 3 of the first
