@@ -20,7 +20,6 @@ from torch import Tensor, nn
 
 from valleyscope.landscape.cancellation import CancelCheck
 from valleyscope.landscape.curvature._memory import check_memory, vectors_limit
-from valleyscope.landscape.curvature._points import AnyWeights, network_at
 from valleyscope.landscape.curvature.krylov import Floats, NotConverged, Wanted, eigenpairs
 from valleyscope.landscape.curvature.products import BatchNorm, CurvatureProducts, Kind
 from valleyscope.landscape.curvature.saved_state import SavedState
@@ -30,6 +29,9 @@ from valleyscope.landscape.evaluation.objectives import Loss
 from valleyscope.landscape.evaluation.splits import Data
 from valleyscope.landscape.fitting.checkpoint import digest
 from valleyscope.landscape.geometry.inner_products import chunks
+from valleyscope.landscape.geometry.parameter_choice import Parameters
+from valleyscope.landscape.geometry.weight_files import Weights
+from valleyscope.landscape.network.buffers import network_at
 
 _FEWEST_VECTORS = 60
 """A basis that cannot hold this many vectors finds no flat subspace in a reasonable time."""
@@ -74,7 +76,7 @@ class FlatSubspace:
 
 def flat_subspace(
     model: nn.Module,
-    weights: AnyWeights,
+    weights: Weights,
     data: Data,
     cut: float = 1e-3,
     *,
@@ -84,6 +86,7 @@ def flat_subspace(
     split: str = "train",
     samples: int | None = None,
     loss: Loss = None,
+    parameters: Parameters = None,
     most_products: int | None = None,
     seed: int = 0,
     memory_limit: int | None = None,
@@ -101,7 +104,7 @@ def flat_subspace(
         raise ValueError(f"cut is {cut}; give an eigenvalue above 0, or a share of the largest one with relative=True")
     if relative and cut >= 1:
         raise ValueError(f"cut is {cut} with relative=True; give a share of the largest eigenvalue, below 1")
-    network, point = network_at(model, weights, statistics=batch_norm == "frozen")
+    network, point = network_at(model, weights, statistics=batch_norm == "frozen", parameters=parameters)
     size = len(point)
     like = basis_like(point)
     check_memory(size, min(size, _FEWEST_VECTORS) + 1, 3, like, memory_limit, "a flat subspace")
@@ -118,25 +121,16 @@ def flat_subspace(
         split=split,
         samples=samples,
         loss=loss,
+        parameters=parameters,
         memory_limit=memory_limit,
         cancelled=cancelled,
         on_product=None if progress is None else (lambda done: progress(done, max(done, most))),
     )
     rounding = 20 * torch.finfo(point.dtype).eps
     tolerance = max(1e-2 * cut if relative else 1e-5, rounding)
-    asked: dict[str, object] = {
-        "cut": cut,
-        "relative": relative,
-        "kind": kind,
-        "batch_norm": batch_norm,
-        "split": split,
-        "basis": basis,
-    }
-    asked |= {
-        "samples": samples,
-        "loss": str(loss),
-        "products": most,
-        "seed": seed,
+    asked = {
+        **{"cut": cut, "relative": relative, "kind": kind, "batch_norm": batch_norm, "split": split, "basis": basis},
+        **{"samples": samples, "loss": str(loss), "products": most, "seed": seed},
         "point": digest([point, products.labels]),
     }
     saved = SavedState(state_path, asked)
@@ -166,22 +160,23 @@ def flat_subspace(
 
 def direction_factors(
     model: nn.Module,
-    weights: AnyWeights,
+    weights: Weights,
     data: Data,
     groups: Partition,
     cut: float = 1e-3,
     *,
-    relative: bool = False,
+    parameters: Parameters = None,
     **options: Any,
 ) -> Tensor:
     """The direction factor s_i of every group of a partition, in its order, in float64.
 
-    ``groups`` is what ``partition(model)`` returns. Options are those of ``flat_subspace``. The rest of a partition,
-    which is never pruned, is 0 in E_G(w). A group that is zero has the factor 0.
+    ``groups`` is what ``partition(model)`` returns, or a part of it, whose weights must move (``parameters``). Options
+    are those of ``flat_subspace``. The rest of a partition, which is never pruned, is 0 in E_G(w). A group that is zero
+    has the factor 0.
     """
-    numbered = weight_groups(model, groups)
-    subspace = flat_subspace(model, weights, data, cut, relative=relative, **options)
-    _, point = network_at(model, weights, statistics=False)
+    numbered = weight_groups(model, groups, parameters)
+    subspace = flat_subspace(model, weights, data, cut, parameters=parameters, **options)
+    _, point = network_at(model, weights, statistics=False, parameters=parameters)
     return subspace.factors(point, numbered)
 
 
@@ -197,18 +192,20 @@ class FactorsByCut:
 
 def factors_by_cut(
     model: nn.Module,
-    weights: AnyWeights,
+    weights: Weights,
     data: Data,
     groups: Partition,
     cuts: Sequence[float] = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4),
+    *,
+    parameters: Parameters = None,
     **options: Any,
 ) -> FactorsByCut:
     """How the direction factors depend on the cut: the eigenvalues are found once, for the smallest cut."""
-    numbered = weight_groups(model, groups)
+    numbered = weight_groups(model, groups, parameters)
     if not cuts:
         raise ValueError("cuts is empty; give eigenvalues above 0")
-    subspace = flat_subspace(model, weights, data, min(cuts), **options)
-    _, point = network_at(model, weights, statistics=False)
+    subspace = flat_subspace(model, weights, data, min(cuts), parameters=parameters, **options)
+    _, point = network_at(model, weights, statistics=False, parameters=parameters)
     scale = subspace.largest if options.get("relative") else 1.0
     levels = np.asarray(cuts, dtype=np.float64) * scale
     removed = np.array([int((np.abs(subspace.eigenvalues) > level).sum()) for level in levels])

@@ -21,6 +21,7 @@ from valleyscope.landscape.curvature._memory import available
 from valleyscope.landscape.evaluation.block_size import block_size
 from valleyscope.landscape.evaluation.objectives import Loss, objective_of
 from valleyscope.landscape.evaluation.splits import Data, check_classes, checked_data, is_pair, open_sources, splits_of
+from valleyscope.landscape.geometry.parameter_choice import Parameters
 from valleyscope.landscape.network.batchnorm_statistics import batch_norms, check_not_compiled
 from valleyscope.landscape.network.call_recorder import CallRecord, record_calls
 from valleyscope.landscape.network.channels_last import to_channels_last
@@ -44,9 +45,10 @@ class _Graph:
 class CurvatureProducts:
     """The Hessian (``kind="hessian"``) or generalised Gauss-Newton matrix (``"ggn"``) of a network at a point.
 
-    Call it with vectors [n, D] to get the products [n, D] in float64. Blocks of samples are differentiated in the data
-    type of the network and added up in float64. ``batch_norm`` is that of a surface: with ``population`` the statistics
-    of BatchNorm layers are functions of the weights, so all samples are in one block; ``frozen`` ones are constant.
+    Call it with vectors [n, D] to get the products [n, D] in float64; D are the weights that move (``parameters``).
+    Blocks of samples are differentiated in the data type of the network and added up in float64. ``batch_norm`` is that
+    of a surface: with ``population`` the statistics of BatchNorm layers are functions of the weights, so all samples
+    are in one block; ``frozen`` ones are constant.
 
     Graphs of blocks stay in memory between products, up to half of ``memory_limit`` bytes (default: a quarter of the
     machine's memory): a product costs about 2.4 times a gradient with them and 3.8 times without
@@ -65,6 +67,7 @@ class CurvatureProducts:
         samples: int | None = None,
         block: int | None = None,
         loss: Loss = None,
+        parameters: Parameters = None,
         memory_limit: int | None = None,
         cancelled: CancelCheck | None = None,
         on_product: Callable[[int], object] | None = None,
@@ -79,7 +82,7 @@ class CurvatureProducts:
         self.count = 0
         self._cancelled = cancelled
         self._on_product = on_product
-        self._flat = FlatNetwork(model)
+        self._flat = FlatNetwork(model, parameters)
         self.memory_limit = available(self.device) // 4 if memory_limit is None else memory_limit
         network = self._flat.network.eval()
         has_images = any(isinstance(module, nn.Conv2d) for module in network.modules())

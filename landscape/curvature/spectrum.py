@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from valleyscope.landscape.cancellation import CancelCheck
 from valleyscope.landscape.curvature._memory import check_memory
-from valleyscope.landscape.curvature._points import AnyWeights, network_at
 from valleyscope.landscape.curvature.krylov import Floats, Wanted, eigenpairs
 from valleyscope.landscape.curvature.products import BatchNorm, CurvatureProducts, Kind
 from valleyscope.landscape.curvature.saved_state import SavedState
@@ -21,6 +20,9 @@ from valleyscope.landscape.curvature.vector_memory import DOUBLE_UP_TO, basis_si
 from valleyscope.landscape.evaluation.objectives import Loss
 from valleyscope.landscape.evaluation.splits import Data
 from valleyscope.landscape.fitting.checkpoint import digest
+from valleyscope.landscape.geometry.parameter_choice import Parameters
+from valleyscope.landscape.geometry.weight_files import Weights
+from valleyscope.landscape.network.buffers import network_at
 
 Progress = Callable[[int, int], object]
 """Called with the products done and the most that may be needed."""
@@ -55,7 +57,7 @@ class Curvature:
 
 def curvature(
     model: nn.Module,
-    weights: AnyWeights,
+    weights: Weights,
     data: Data,
     top: int = 20,
     *,
@@ -68,6 +70,7 @@ def curvature(
     split: str = "train",
     samples: int | None = None,
     loss: Loss = None,
+    parameters: Parameters = None,
     tolerance: float = 1e-5,
     most_products: int | None = None,
     seed: int = 0,
@@ -79,11 +82,12 @@ def curvature(
     """Eigenvalues, trace and spectral density of the Hessian of the mean loss, without forming the matrix.
 
     ``weights`` is a state dict, flat vector, module or path of a checkpoint. ``loss`` is a name such as ``"mse"`` or a
-    function ``loss(model, batch)``, by default cross-entropy. ``kind="ggn"`` takes the generalised
-    Gauss-Newton matrix. All samples of the split count, or the first ``samples``. BatchNorm is that of a surface:
-    ``population`` statistics change with the weights and are differentiated, ``frozen`` ones are constant. A pair has
-    converged when its residual norm is below ``tolerance`` times the largest eigenvalue; the error of its eigenvalue is
-    about the square of that. The trace uses ``probes`` random directions, the density ``density_steps`` products each.
+    function ``loss(model, batch)``, by default cross-entropy. ``kind="ggn"`` takes the generalised Gauss-Newton matrix.
+    ``parameters`` are patterns of the weights that move; the matrix is that of these alone. All samples of the split
+    count, or the first ``samples``. BatchNorm is that of a surface: ``population`` statistics change with the weights
+    and are differentiated, ``frozen`` ones are constant. A pair has converged when its residual norm is below
+    ``tolerance`` times the largest eigenvalue; the error of its eigenvalue is about the square of that. The trace uses
+    ``probes`` random directions, the density ``density_steps`` products each.
 
     With ``state_path`` a call that was killed goes on from there with identical numbers; the file is removed at the
     end. ReLU networks are smooth except on kinks; the Hessian is that of the smooth piece around the point.
@@ -93,7 +97,7 @@ def curvature(
     >>> [round(float(value), 6) + 0.0 for value in (*found.eigenvalues, *found.lowest, found.trace)]
     [0.5, 0.0, 0.5]
     """
-    network, point = network_at(model, weights, statistics=batch_norm == "frozen")
+    network, point = network_at(model, weights, statistics=batch_norm == "frozen", parameters=parameters)
     size = len(point)
     _check_numbers(size, top, lowest, probes, density_steps, tolerance)
     basis = min(size, basis_size(top, lowest))
@@ -101,15 +105,6 @@ def curvature(
     extra = probes * (density_steps if density else 1) if probes else 0
     like = basis_like(point)
     check_memory(size, basis + 1 + top + lowest, 3 * probes + 3, like, memory_limit, f"top={top}")
-    asked: dict[str, object] = {
-        "top": top,
-        "lowest": lowest,
-        "kind": kind,
-        "density": density,
-        "probes": probes,
-        "steps": density_steps,
-    }
-    asked |= {"tolerance": tolerance, "products": limit, "seed": seed, "batch_norm": batch_norm, "samples": samples}
     report = _Report(progress, limit + extra)
     products = CurvatureProducts(
         network,
@@ -120,11 +115,16 @@ def curvature(
         split=split,
         samples=samples,
         loss=loss,
+        parameters=parameters,
         memory_limit=memory_limit,
         cancelled=cancelled,
         on_product=report.on_product,
     )
-    asked |= {"split": split, "loss": str(loss), "point": digest([point, products.labels])}
+    asked = {
+        **{"top": top, "lowest": lowest, "kind": kind, "density": density, "probes": probes, "steps": density_steps},
+        **{"tolerance": tolerance, "products": limit, "seed": seed, "batch_norm": batch_norm, "samples": samples},
+        **{"split": split, "loss": str(loss), "point": digest([point, products.labels])},
+    }
     saved = SavedState(state_path, asked)
     wanted = Wanted(top=top, lowest=lowest)
     pairs = eigenpairs(

@@ -15,7 +15,6 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from valleyscope.landscape.curvature._points import AnyWeights, flat_weights, network_at
 from valleyscope.landscape.curvature.flat_subspace import FlatSubspace, flat_subspace
 from valleyscope.landscape.curvature.krylov import Floats
 from valleyscope.landscape.curvature.products import BatchNorm
@@ -23,6 +22,10 @@ from valleyscope.landscape.curvature.weight_groups import Partition, weight_grou
 from valleyscope.landscape.evaluation.evaluator import Evaluator
 from valleyscope.landscape.evaluation.objectives import Loss
 from valleyscope.landscape.evaluation.splits import Data, by_split
+from valleyscope.landscape.geometry.parameter_choice import Parameters
+from valleyscope.landscape.geometry.vectors import as_vector
+from valleyscope.landscape.geometry.weight_files import Weights
+from valleyscope.landscape.network.buffers import network_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +77,8 @@ class TheoremTrial:
 
 def theorem_trial(
     model: nn.Module,
-    sgd: AnyWeights,
-    altsdp: AnyWeights,
+    sgd: Weights,
+    altsdp: Weights,
     data: Data,
     groups: Partition,
     strength: float,
@@ -85,6 +88,7 @@ def theorem_trial(
     distances: ArrayLike | None = None,
     batch_norm: BatchNorm = "population",
     loss: Loss = None,
+    parameters: Parameters = None,
     **options: Any,
 ) -> TheoremTrial:
     """Compare the groups of an AltSDP run with those predicted from SGD's minimum on the same batches.
@@ -95,10 +99,12 @@ def theorem_trial(
     """
     if not (np.isfinite(strength) and strength >= 0):
         raise ValueError(f"strength is {strength}; give the threshold at the end of the run, 0 or more")
-    numbered = weight_groups(model, groups)
-    point, found = flat_weights(model, sgd, "sgd"), flat_weights(model, altsdp, "altsdp")
+    numbered = weight_groups(model, groups, parameters)
+    network, point = network_at(model, sgd, statistics=False, parameters=parameters, name="sgd")
+    found = as_vector(network, altsdp, "altsdp", parameters)
+    same = {"batch_norm": batch_norm, "loss": loss, "parameters": parameters}
     if subspace is None:
-        subspace = flat_subspace(model, sgd, data, cut, batch_norm=batch_norm, loss=loss, **options)
+        subspace = flat_subspace(model, sgd, data, cut, **same, **options)
     start, measured = (_numpy(numbered.norms(vector)) for vector in (point, found))
     factors = _numpy(subspace.factors(point, numbered))
     steps = np.linspace(0, 3, 13)[1:] if distances is None else np.asarray(distances, dtype=np.float64)
@@ -113,9 +119,7 @@ def theorem_trial(
         removed=len(subspace.eigenvalues),
         theorem=predict(start, measured, factors, strength),
         null=predict(start, measured, np.ones_like(start), strength),
-        loss=losses_along(model, sgd, data, direction, subspace, steps, batch_norm=batch_norm, loss=loss)
-        if len(steps)
-        else None,
+        loss=losses_along(model, sgd, data, direction, subspace, steps, **same) if len(steps) else None,
     )
 
 
@@ -146,7 +150,7 @@ def _correlation(first: Floats, second: Floats) -> float:
 
 def losses_along(
     model: nn.Module,
-    weights: AnyWeights,
+    weights: Weights,
     data: Data,
     direction: Tensor,
     subspace: FlatSubspace,
@@ -154,13 +158,15 @@ def losses_along(
     *,
     batch_norm: BatchNorm = "population",
     loss: Loss = None,
+    parameters: Parameters = None,
 ) -> FlatnessCheck:
     """The train loss at these distances: along -Pi(direction), -direction, and the first steep eigenvector.
 
     ``direction`` is E_G(w), so the first two shrink groups.
     """
-    network, point = network_at(model, weights, statistics=batch_norm == "frozen")
-    evaluator = Evaluator(network, {"train": by_split(data)["train"]}, batch_norm=batch_norm, loss=loss)
+    network, point = network_at(model, weights, statistics=batch_norm == "frozen", parameters=parameters)
+    same = {"batch_norm": batch_norm, "loss": loss, "parameters": parameters}
+    evaluator = Evaluator(network, {"train": by_split(data)["train"]}, **same)
     sharpest = subspace.steep[0] if len(subspace.steep) else torch.zeros_like(point)
     directions = [-subspace.project(direction), -direction, sharpest]
     unit = [vector / vector.norm().clamp_min(1e-300) for vector in (part.to(torch.float64) for part in directions)]

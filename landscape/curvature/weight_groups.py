@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from valleyscope.landscape.geometry.vectors import dimension
+from valleyscope.landscape.geometry.parameter_choice import Parameters, moving_parameters
 
 Partition = Sequence[Mapping[str, Any]]
 """What ``partition(model)`` returns: parameter groups with ``params``, ``name`` and ``structure``, one per layer."""
@@ -52,14 +52,14 @@ class WeightGroups:
         return vector.to(torch.float64) * self.spread(scale)
 
 
-def weight_groups(model: nn.Module, groups: Partition) -> WeightGroups:
-    """The groups of a partition of this model; a layer with ``structure`` None is in no group."""
+def weight_groups(model: nn.Module, groups: Partition, parameters: Parameters = None) -> WeightGroups:
+    """The groups of a partition of this model, on its weights that move; with ``structure`` None a layer has none."""
     offsets: dict[int, int] = {}
     offset = 0
-    for parameter in model.parameters():
+    for parameter in moving_parameters(model, parameters).values():
         offsets[id(parameter)] = offset
         offset += parameter.numel()
-    index = torch.full((dimension(model),), -1, dtype=torch.int64)
+    index = torch.full((offset,), -1, dtype=torch.int64)
     layers: list[str] = []
     for number, group in enumerate(groups):
         if not isinstance(group, Mapping) or "params" not in group:
@@ -72,8 +72,11 @@ def weight_groups(model: nn.Module, groups: Partition) -> WeightGroups:
         count = int(numbers.max()) + 1 - len(layers)
         for parameter in (weight, *companions):
             if id(parameter) not in offsets:
+                frozen = any(parameter is own for own in model.parameters())
                 raise ValueError(
-                    f"groups: layer {name!r} has a parameter that is not in this {type(model).__name__}; "
+                    f"groups: layer {name!r} has a parameter that does not move; leave the layer out of the groups"
+                    if frozen
+                    else f"groups: layer {name!r} has a parameter that is not in this {type(model).__name__}; "
                     "call partition(model) with the same model"
                 )
             place = slice(offsets[id(parameter)], offsets[id(parameter)] + parameter.numel())

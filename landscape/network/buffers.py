@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from valleyscope.landscape.geometry.parameter_choice import Parameters, frozen_parameters
+from valleyscope.landscape.geometry.vectors import as_vector
 from valleyscope.landscape.geometry.weight_files import StateDict, Weights, loaded
 from valleyscope.landscape.geometry.wrapped_networks import unwrapped
 from valleyscope.landscape.network.copying import copied
@@ -54,6 +55,15 @@ def with_buffers(
             if name in found:
                 own.copy_(found[name])
     return changed
+
+
+def network_at(
+    model: nn.Module, weights: Weights, *, statistics: bool, parameters: Parameters = None, name: str = "weights"
+) -> tuple[nn.Module, Tensor]:
+    """The model with the buffers and frozen parameters that come with the weights, and the weights as a flat vector."""
+    given = loaded(model, weights, name)
+    network = with_buffers(model, {name: given}, statistics=statistics, parameters=parameters)
+    return network, as_vector(network, given, name, parameters)
 
 
 def _common_value(

@@ -75,6 +75,24 @@ def test_direction_factors_are_those_of_the_definition_in_the_order_of_the_parti
     np.testing.assert_allclose(found, factors_by_definition(case, CUT), atol=1e-6)
 
 
+def test_direction_factors_of_some_layers_are_those_of_the_hessian_of_these() -> None:
+    case = small()
+    inside = slice(40, 40 + 136)  # the weights and biases of layer 4
+    values, vectors = torch.linalg.eigh(case.matrix[inside, inside])
+    flat = vectors[:, values.abs() <= CUT]
+    rows = [[*range(16 * unit, 16 * unit + 16), 128 + unit] for unit in range(8)]
+    units = torch.zeros(8, 136, dtype=torch.float64)
+    for unit, row in enumerate(rows):
+        units[unit, row] = torch.nn.functional.normalize(case.point[inside][row], dim=0)
+    expected = units @ flat @ (flat.T @ units.sum(dim=0))
+    options = {"cut": CUT, "parameters": "4.*"}
+    _, layer, *_ = groups = partition(case.model)
+    found = direction_factors(case.model, case.point[inside], case.data, [layer], **options)  # type: ignore[arg-type]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    with pytest.raises(ValueError, match="groups: layer '0' has a parameter that does not move; leave the layer out"):
+        direction_factors(case.model, case.model, case.data, groups, **options)  # type: ignore[arg-type]
+
+
 def test_a_relative_cut_is_a_share_of_the_largest_eigenvalue() -> None:
     case = small()
     largest = float(torch.linalg.eigvalsh(case.matrix).abs().max())

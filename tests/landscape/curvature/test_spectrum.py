@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 
@@ -156,6 +157,19 @@ def test_weights_come_as_state_dict_vector_module_or_path(tmp_path: Path) -> Non
     assert all(np.array_equal(found[0], other) for other in found)
 
 
+def test_weights_that_do_not_move_are_left_out_of_the_matrix() -> None:
+    case = small("smooth")
+    last = torch.linalg.eigvalsh(case.matrix[-24:, -24:]).numpy()
+    found = curvature(case.model, case.model, case.data, top=3, lowest=1, probes=0, parameters="4.*")
+    assert found.dimension == 24
+    np.testing.assert_allclose([*found.eigenvalues, *found.lowest], last[[-1, -2, -3, 0]], atol=1e-6)
+    frozen = deepcopy(case.model)
+    for parameter in frozen[:4].parameters():  # type: ignore[index]
+        parameter.requires_grad_(False)
+    same = curvature(frozen, case.model, case.data, top=3, lowest=1, probes=0)
+    np.testing.assert_array_equal(same.eigenvalues, found.eigenvalues)
+
+
 def test_progress_counts_products_and_cancel_stops_the_work() -> None:
     case = small("smooth")
     seen: list[tuple[int, int]] = []
@@ -193,7 +207,6 @@ class Rough(nn.Linear):
         ({"kind": "fisher"}, "kind is 'fisher'; use one of 'hessian', 'ggn'"),
         ({"batch_norm": "running"}, "batch_norm is 'running'; use one of 'population', 'frozen'"),
         ({"memory_limit": 1000}, "top=20 needs 184 vectors of 143 weights, 0.00021 GB; the limit is 1e-06 GB"),
-        ({"weights": "no/such.pt"}, "weights is the path 'no/such.pt', where there is no file"),
         ({"weights": torch.ones(3)}, r"weights has shape \(3,\)"),
         ({"model": Rough(6, 3).double(), "weights": Rough(6, 3)}, "cannot be differentiated twice"),
     ],
@@ -203,6 +216,8 @@ def test_bad_inputs_are_named_before_the_work(options: dict[str, object], messag
     given = {"model": case.model, "weights": case.point, "data": case.data, **options}
     with pytest.raises(ValueError, match=message):
         curvature(**given, progress=lambda *_: pytest.fail("work has started"))  # type: ignore[arg-type]
+    with pytest.raises(FileNotFoundError, match=r"weights: there is no file 'no/such\.pt'"):
+        curvature(case.model, "no/such.pt", case.data)
 
 
 def squared(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
