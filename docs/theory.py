@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from valleyscope import (
@@ -41,7 +42,7 @@ from valleyscope.landscape.curvature.theorem_trial import TheoremTrial
 from valleyscope.landscape.curvature.weight_groups import weight_groups
 
 RATE, MU = 0.05, 0.51
-STRENGTHS = (0.25, 0.4)
+MODES = ("dual", "prox", "cumulative")
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,8 @@ class Case:
     model: Mapping[str, Any]
     epochs: int
     batch: int
-    modes: tuple[str, ...]
+    runs: tuple[tuple[str, float], ...]
+    """Mode and c of the AltSDP runs."""
     seeds: tuple[int, ...]
     cuts: tuple[float, ...]
     cut: float = 1e-3
@@ -83,7 +85,7 @@ CASES = {
         {"name": "cnn", "channels": [8, 16], "hidden": 32},
         epochs=150,
         batch=32,
-        modes=("dual", "prox", "cumulative"),
+        runs=tuple((mode, c) for mode in MODES for c in (0.25, 0.4)),
         seeds=(0, 1, 2),
         cuts=(3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4),
     ),
@@ -92,7 +94,7 @@ CASES = {
         {"name": "lenet"},
         epochs=20,
         batch=64,
-        modes=("dual",),
+        runs=(("dual", 0.2), ("dual", 0.3), ("prox", 0.2), ("cumulative", 0.2)),
         seeds=(0,),
         cuts=(3e-1, 1e-1, 3e-2, 1e-2, 3e-3),
         cut=3e-3,
@@ -107,6 +109,11 @@ def threshold(c: float, samples: int) -> float:
     """The last threshold of `dual`, c sqrt(lr) (n lr)^mu; the other modes get it as the target of their sum."""
     steps = case.epochs * -(-samples // case.batch)
     return c * RATE**0.5 * (steps * RATE) ** MU
+
+
+def strengths() -> list[float]:
+    """c of the runs of `dual`, the mode that the theorem is about."""
+    return [c for mode, c in case.runs if mode == "dual"]
 
 
 def network(data: Dataset, seed: int) -> nn.Module:
@@ -129,11 +136,10 @@ def trained(data: Dataset, seed: int, name: str, fields: Mapping[str, Any], out:
 def minima(data: Dataset, seed: int, out: Path) -> dict[str, Path]:
     """SGD, and AltSDP in all modes and strengths, from one initialisation and on the same batches."""
     found = {"sgd": trained(data, seed, "sgd", {"optimizer": "sgd"}, out)}
-    for mode in case.modes:
-        for c in STRENGTHS:
-            size = {"c": c} if mode == "dual" else {"target": threshold(c, len(data.x_train))}
-            fields = {"optimizer": "altsdp", "mode": mode, **size}
-            found[f"{mode}-{c}"] = trained(data, seed, f"{mode}-{c}", fields, out)
+    for mode, c in case.runs:
+        size = {"c": c} if mode == "dual" else {"target": threshold(c, len(data.x_train))}
+        fields = {"optimizer": "altsdp", "mode": mode, **size}
+        found[f"{mode}-{c}"] = trained(data, seed, f"{mode}-{c}", fields, out)
     return found
 
 
@@ -153,23 +159,23 @@ def figures(trial: TheoremTrial) -> str:
 def trials(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSubspace) -> None:
     model = network(data, seed)
     pair = pair_of(data)
-    for mode in case.modes:
-        for c in STRENGTHS:
-            strength = threshold(c, len(data.x_train))
-            trial = theorem_trial(
-                model,
-                paths["sgd"],
-                paths[f"{mode}-{c}"],
-                pair,
-                partition(model),
-                strength,
-                subspace=subspace.at(case.cut),
-                distances=[],
-            )
-            print(f"| {seed} | {mode} | {strength:.2f} | {figures(trial)} |", flush=True)
+    for mode, c in case.runs:
+        strength = threshold(c, len(data.x_train))
+        trial = theorem_trial(
+            model,
+            paths["sgd"],
+            paths[f"{mode}-{c}"],
+            pair,
+            partition(model),
+            strength,
+            subspace=subspace.at(case.cut),
+            distances=[],
+        )
+        print(f"| {seed} | {mode} | {strength:.2f} | {figures(trial)} |", flush=True)
 
 
-def by_cut(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSubspace) -> None:
+def by_cut(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSubspace) -> Figure:
+    """A table of predictions over the cut, and a figure of it: the reason for the default."""
     model = network(data, seed)
     pair = pair_of(data)
     positive = subspace.at(case.cut)
@@ -179,9 +185,10 @@ def by_cut(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSu
         positive.steep[kept], positive.eigenvalues[chosen], case.cut, positive.largest, positive.products
     )
     spaces = [(f"{cut:g}", subspace.at(cut)) for cut in case.cuts] + [(f"{case.cut:g}, positive ones only", only)]
+    tried: dict[float, list[TheoremTrial]] = {c: [] for c in strengths()}
     for label, space in spaces:
         cells = []
-        for c in STRENGTHS:
+        for c in tried:
             trial = theorem_trial(
                 model,
                 paths["sgd"],
@@ -192,24 +199,53 @@ def by_cut(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSu
                 subspace=space,
                 distances=[],
             )
+            tried[c].append(trial)
             one = trial.theorem
             cells.append(f"{one.zero} of {trial.zero} | {one.agreement:.2f} | {one.correlation:.2f}")
         s = one.factors
         spread = f"{s.min():.2f}, {np.median(s):.2f}, {s.max():.2f}"
         print(f"| {label} | {len(space.eigenvalues)} | {spread} | {' | '.join(cells)} |", flush=True)
+    return sensitivity({c: found[: len(case.cuts)] for c, found in tried.items()})
+
+
+def sensitivity(tried: Mapping[float, Sequence[TheoremTrial]]) -> Figure:
+    """Direction factors and agreement over the cut, with the directions removed written above."""
+    figure = Figure((7.2, 3.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    first = next(iter(tried.values()))
+    factors = np.stack([trial.theorem.factors for trial in first])
+    left.fill_between(case.cuts, factors.min(axis=1), factors.max(axis=1), alpha=0.2, label="smallest to largest")
+    left.plot(case.cuts, np.median(factors, axis=1), "o-", label="median")
+    left.set_ylabel("direction factor s")
+    for number, trials in enumerate(tried.values()):
+        color = f"C{number}"
+        label = f"λ = {trials[0].strength:.2f}"
+        right.plot(case.cuts, [trial.theorem.agreement for trial in trials], "o-", color=color, label=label)
+        right.axhline(trials[0].null.agreement, color=color, linestyle=":", label="the same, s = 1")
+    right.set_ylabel("agreement on zero groups")
+    for axes in (left, right):
+        axes.set_xscale("log")
+        axes.set_xlabel("cut; above: directions removed")
+        axes.axvline(case.cut, color="0.6", linewidth=0.8)
+        axes.legend(frameon=False, fontsize=8)
+        above = axes.secondary_xaxis("top")
+        above.set_xticks(case.cuts, [str(trial.removed) for trial in first], fontsize=7)
+        above.minorticks_off()
+    return figure
 
 
 def flatness(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatSubspace) -> None:
     model = network(data, seed)
     distances = [0.25, 0.5, 1.0, 2.0, 3.0, 5.0]
+    c = strengths()[-1]
     pair = pair_of(data)
     trial = theorem_trial(
         model,
         paths["sgd"],
-        paths["dual-0.4"],
+        paths[f"dual-{c}"],
         pair,
         partition(model),
-        threshold(0.4, len(data.x_train)),
+        threshold(c, len(data.x_train)),
         subspace=subspace.at(case.cut),
         distances=distances,
     )
@@ -234,7 +270,7 @@ def methods(data: Dataset, seed: int, paths: Mapping[str, Path], subspace: FlatS
     start = point_of(model, paths["sgd"])
     factors = subspace.at(case.cut).factors(start, numbered)
     splits = data.splits
-    for c in STRENGTHS:
+    for c in strengths():
         found = point_of(model, paths[f"dual-{c}"])
         count = int((numbered.norms(found) == 0).sum())
         share = count / numbered.count
@@ -271,12 +307,14 @@ def main() -> None:
     parser.add_argument("--case", choices=CASES, default="digits", help="network and data (default: digits)")
     parser.add_argument("--data", type=Path, help="folder of data sets (default: VALLEY_DATA)")
     parser.add_argument("--seeds", type=int, nargs="+", help="seeds (default: 0 1 2; of lenet 0)")
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES, help="modes of AltSDP (default: all)")
     options = parser.parse_args()
     global case
     case = CASES[options.case]
     torch.set_num_threads(1)
     options.out.mkdir(parents=True, exist_ok=True)
     data = case.data(options.data)
+    case = replace(case, runs=tuple(run for run in case.runs if run[0] in options.modes))
     for number, seed in enumerate(options.seeds or case.seeds):
         paths = minima(data, seed, options.out)
         cut = case.cuts[-1] if number == 0 else case.cut
@@ -287,7 +325,7 @@ def main() -> None:
         trials(data, seed, paths, space)
         if number == 0:
             print("by cut")
-            by_cut(data, seed, paths, space)
+            by_cut(data, seed, paths, space).savefig(options.out / f"theory-{options.case}.svg")
             print("loss at equal distances")
             flatness(data, seed, paths, space)
         print("methods")

@@ -370,6 +370,7 @@ class Cost(ResponseModel):
     lines: int = Field(description="straight lines that the profiles measure: one for every two minima")
     minima: dict[str, MinimumReach] = Field(description="of the minima that AltSDP trains")
     rule: str
+    notes: list[str] = Field(description="what the estimate cannot know")
     service: ServiceTime
 
     @classmethod
@@ -400,6 +401,7 @@ class Cost(ResponseModel):
                 for name, reach in cost.minima.items()
             },
             rule=RULE,
+            notes=list(cost.notes),
             service=ServiceTime(
                 workers=len(devices),
                 devices={kind: count for kind, count in kinds.items() if count},

@@ -111,7 +111,7 @@ def _describe(metrics: Mapping[str, Any]) -> str:
     """The metrics of an epoch, or the loss of a curve fit."""
     if "test_accuracy" not in metrics:
         if "products" in metrics:
-            return f"{metrics['products']} products"
+            return f"{metrics['products']} of about {metrics['expected']} products"
         return f"loss {_short(metrics['loss'])}" if "loss" in metrics else ""
     zero = f", {100 * metrics['zero_groups']:.0f} % zero groups" if metrics["zero_groups"] else ""
     accuracy = metrics["test_accuracy"]

@@ -56,6 +56,11 @@ _MAX_TILE_POINTS = 41
 _DIVISIBLE = ("surfaces", "profiles", "curvature")
 _PRODUCT = 7  # forward passes that a Hessian-vector product takes
 _SUBSPACE_PRODUCTS = 500  # to find the flat subspace of a small network
+_SUBSPACE_NOTE = (
+    "Direction factors need every eigenvalue above curvature.cut, 2.5 products each; how many there are is known after "
+    f"training. {_SUBSPACE_PRODUCTS} products are counted: right for a small network trained to a low loss. One that "
+    "is not may have thousands of such eigenvalues and take hours: raise the cut."
+)
 # An estimated surface: some points with all samples, and a few hundred samples at the others. A rule of thumb.
 _ESTIMATE_POINTS, _ESTIMATE_SHARE, _ESTIMATE_SAMPLES = 25, 0.25, 1500
 _SHARPNESS_POINTS = 21  # the minimum, and ten directions of both signs
@@ -100,6 +105,8 @@ class Estimate:
     minima: dict[str, ThresholdReach]
     lines: int = 0
     """Straight lines: one for every two minima."""
+    notes: tuple[str, ...] = ()
+    """What the estimate cannot know."""
 
     @property
     def stages(self) -> dict[str, Work]:
@@ -163,7 +170,9 @@ def estimate(spec: Spec, model_info: ModelInfo | None = None) -> Estimate:
         for name, minimum in trained.items()
         if minimum.optimizer == "altsdp" and minimum.wish is None  # with it the program chooses c on the way
     }
-    return Estimate(None if model_info is None else model_info.parameters, forward, pieces, minima, len(spec.lines))
+    size = None if model_info is None else model_info.parameters
+    notes = (_SUBSPACE_NOTE,) if spec.curvature is not None and spec.curvature.directions else ()
+    return Estimate(size, forward, pieces, minima, len(spec.lines), notes)
 
 
 def _curvature_samples(spec: Spec, train: int) -> int:

@@ -42,7 +42,12 @@ class Curvature(BaseModel):
     directions: bool = Field(
         False, description="direction factors of the groups, and the theorem put to the test on AltSDP runs"
     )
-    cut: float = Field(1e-3, gt=0, le=1e9, description="eigenvalue above which a direction is not flat")
+    cut: float = Field(
+        1e-3,
+        gt=0,
+        le=1e9,
+        description="eigenvalue above which a direction is not flat; all above it are found, in 2.5 products each",
+    )
     relative: bool = Field(False, description="the cut is a share of the largest eigenvalue")
     snapshots: bool = Field(True, description="largest eigenvalue and trace along training, where snapshots are kept")
     memory: float = Field(4.0, gt=0, le=100_000, description="gigabytes that vectors of weights may take")

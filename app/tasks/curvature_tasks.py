@@ -77,13 +77,8 @@ def _spectrum(context: TaskContext, name: str, report: Report, cancelled: Cancel
         kind=asked.kind,
         density=asked.density,
         probes=asked.probes,
-        batch_norm=_batch_norm(context),
-        loss=context.spec.loss,
-        seed=context.spec.seed,
-        memory_limit=asked.memory_limit,
         state_path=state,
-        progress=_progress(report),
-        cancelled=cancelled,
+        **_shared(context, report, cancelled),
     )
     numbers = [number for number in wanted_directions(context.spec, name) if isinstance(number, int)]
     if numbers:
@@ -126,12 +121,7 @@ def _snapshot(context: TaskContext, name: str, epoch: int, report: Report, cance
         kind=asked.kind,
         density=False,
         probes=asked.probes,
-        batch_norm=_batch_norm(context),
-        loss=context.spec.loss,
-        seed=context.spec.seed,
-        memory_limit=asked.memory_limit,
-        progress=_progress(report),
-        cancelled=cancelled,
+        **_shared(context, report, cancelled),
     )
     values = {"epoch": float(epoch), "largest": float(found.eigenvalues[0]), "residual": float(found.residuals[0])}
     return MeasuredSnapshot({**values, "trace": found.trace, "trace_error": found.trace_error})
@@ -149,13 +139,8 @@ def _directions(context: TaskContext, name: str, report: Report, cancelled: Canc
         asked.cut,
         relative=asked.relative,
         kind=asked.kind,
-        batch_norm=_batch_norm(context),
-        loss=context.spec.loss,
-        seed=context.spec.seed,
-        memory_limit=asked.memory_limit,
         state_path=state,
-        progress=_progress(report),
-        cancelled=cancelled,
+        **_shared(context, report, cancelled),
     )
     partitions = list(_partitions(context.spec, name))
     groups = {key: weight_groups(network, groups_of(network, run)) for key, run in partitions}
@@ -275,13 +260,8 @@ def training_factors(
         (context.data.x_train[:samples], context.data.y_train[:samples]),
         groups,
         settings.option("curvature_cut"),
-        batch_norm=_batch_norm(context),
-        loss=context.spec.loss,
-        seed=context.spec.seed,
-        memory_limit=asked_curvature(context.spec).memory_limit,
         state_path=context.work / name / "subspace-state.pt",
-        progress=_progress(report),
-        cancelled=cancelled,
+        **_shared(context, report, cancelled),
     )
 
 
@@ -307,8 +287,16 @@ def _batch_norm(context: TaskContext) -> BatchNorm:
     return "frozen" if context.spec.batch_norm == "frozen" else "population"
 
 
-def _progress(report: Report) -> Callable[[int, int], None]:
-    return lambda done, total: report(min(1.0, done / max(total, 1)), {"products": done})
+def _shared(context: TaskContext, report: Report, cancelled: CancelCheck) -> dict[str, Any]:
+    """Options of every computation of curvature."""
+    return {
+        "batch_norm": _batch_norm(context),
+        "loss": context.spec.loss,
+        "seed": context.spec.seed,
+        "memory_limit": asked_curvature(context.spec).memory_limit,
+        "progress": lambda done, total: report(done / total, {"products": done, "expected": total}),
+        "cancelled": cancelled,
+    }
 
 
 def _write(path: Path, vectors: dict[str, Tensor]) -> None:

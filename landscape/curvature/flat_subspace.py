@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from valleyscope.landscape.curvature._memory import check_memory, vectors_limit
 from valleyscope.landscape.curvature.krylov import Floats, NotConverged, Wanted, eigenpairs
 from valleyscope.landscape.curvature.products import BatchNorm, CurvatureProducts, Kind
 from valleyscope.landscape.curvature.saved_state import SavedState
-from valleyscope.landscape.curvature.spectrum import Progress, basis_like
+from valleyscope.landscape.curvature.spectrum import Progress, Report, basis_like
 from valleyscope.landscape.curvature.weight_groups import Partition, WeightGroups, weight_groups
 from valleyscope.landscape.evaluation.objectives import Loss
 from valleyscope.landscape.evaluation.splits import Data
@@ -33,6 +34,10 @@ from valleyscope.landscape.geometry.parameter_choice import Parameters
 from valleyscope.landscape.geometry.weight_files import Weights
 from valleyscope.landscape.network.buffers import network_at
 
+_PRODUCTS_PER_DIRECTION = 2.5
+"""Measured: 2.3 on spectra that fall like 1/n; a restart needs more."""
+_SURE_AFTER = 150
+"""After so many products the number of eigenvalues above a cut is known to a tenth."""
 _FEWEST_VECTORS = 60
 """A basis that cannot hold this many vectors finds no flat subspace in a reasonable time."""
 
@@ -112,6 +117,7 @@ def flat_subspace(
     # Steep eigenvectors are copied from the basis at the end: they are a third of it at most, or a restart is due.
     basis = min(size, int(limit / size / like.element_size() * 3 / 4), 6000)
     most = most_products or max(2 * size if size < 2000 else size, 2000)
+    report = Report(progress, most)
     products = CurvatureProducts(
         network,
         point,
@@ -124,7 +130,7 @@ def flat_subspace(
         parameters=parameters,
         memory_limit=memory_limit,
         cancelled=cancelled,
-        on_product=None if progress is None else (lambda done: progress(done, max(done, most))),
+        on_product=report.on_product,
     )
     rounding = 20 * torch.finfo(point.dtype).eps
     tolerance = max(1e-2 * cut if relative else 1e-5, rounding)
@@ -134,16 +140,18 @@ def flat_subspace(
         "point": digest([point, products.labels]),
     }
     saved = SavedState(state_path, asked)
+    wanted = Wanted(top=1, above=cut, share=relative)
     found = eigenpairs(
         products,
         size,
-        Wanted(top=1, above=cut, share=relative),
+        wanted,
         like=like,
         basis=basis,
         tolerance=tolerance,
         most_products=most,
         seed=seed,
         saved=saved,
+        foresee=partial(_foresee, report, products, wanted, basis),
     )
     saved.remove()
     if not found.converged.all():
@@ -156,6 +164,29 @@ def flat_subspace(
     level = cut * largest if relative else cut
     order = order[np.abs(found.values[order]) > level]
     return FlatSubspace(found.vectors[order.copy()], found.values[order], level, largest, found.products)
+
+
+def _foresee(
+    report: Report, products: CurvatureProducts, wanted: Wanted, basis: int, values: Floats, counts: Floats
+) -> None:
+    """Tell about how many products the eigenvalues above the cut will take; an error if they cannot fit in memory."""
+    cut = wanted.cut(values)
+    assert cut is not None
+    above = _at_least(values, counts, cut)
+    report.total = int(_PRODUCTS_PER_DIRECTION * above) + _FEWEST_VECTORS
+    if products.count < min(_SURE_AFTER, basis) or above < 1.5 * basis or basis == products.dimension:
+        return
+    higher = [factor for factor in (3, 10, 30, 100) if _at_least(values, counts, factor * cut) < basis / 4]
+    advice = f"raise the cut, {higher[0]} times at least," if higher else "raise the cut"
+    raise NotConverged(
+        f"at least {above:,.0f} of {products.dimension:,} eigenvalues are above the cut {cut:.3g}, and memory_limit "
+        f"allows a basis of {basis} vectors: {advice} or the memory_limit"
+    )
+
+
+def _at_least(values: Floats, counts: Floats, cut: float) -> float:
+    """Eigenvalues beyond the cut: the weights of all nodes beyond the innermost (Chebyshev, Markov and Stieltjes)."""
+    return float(counts[values > cut][1:].sum() + counts[values < -cut][:-1].sum())
 
 
 def direction_factors(

@@ -24,6 +24,7 @@ _BREAKDOWNS = 3
 _BASIS, _FOUND = "basis", "pairs"
 """Stages of the saved state."""
 
+Foresee = Callable[[Floats, Floats], object]
 Product = Callable[[Tensor], Tensor]
 """Rows [n, D] to their products [n, D] in float64."""
 
@@ -77,6 +78,7 @@ class KrylovBasis:
         self.used = 0
         self.residual = 0.0
         self.breakdowns = 0
+        self.restarted = False
         self._scale = 0.0
         self._generator = torch.Generator().manual_seed(seed)
         self._append(self._random())
@@ -117,6 +119,7 @@ class KrylovBasis:
         count = len(values)
         following = self.rows[self.used].clone()
         self._combine_into(self.rows, coefficients)
+        self.restarted = True
         self.matrix[:] = 0.0
         self.matrix[range(count), range(count)] = values
         self.rows[count] = following
@@ -130,6 +133,7 @@ class KrylovBasis:
             "used": self.used,
             "residual": self.residual,
             "breakdowns": self.breakdowns,
+            "restarted": self.restarted,
             "scale": self._scale,
             "generator": self._generator.get_state(),
         }
@@ -140,6 +144,7 @@ class KrylovBasis:
         self.rows[: len(state["rows"])] = state["rows"].to(self.rows.device)
         self.matrix[: self.used, : self.used] = state["matrix"].numpy()
         self.residual, self.breakdowns, self._scale = state["residual"], state["breakdowns"], state["scale"]
+        self.restarted = state["restarted"]
         self._generator.set_state(state["generator"])
 
     def _combine_into(self, target: Tensor, coefficients: Floats) -> None:
@@ -181,11 +186,13 @@ def eigenpairs(
     most_products: int,
     seed: int = 0,
     saved: SavedState | None = None,
+    foresee: Foresee | None = None,
 ) -> Eigenpairs:
     """The wanted eigenvalues with their vectors, with at most ``basis`` + 1 vectors in memory.
 
     A pair counts as converged when its residual norm is at most ``tolerance`` times the largest absolute eigenvalue.
-    Ends after ``most_products``, whatever has converged. With ``saved`` a computation that was killed goes on.
+    Ends after ``most_products``, whatever has converged. With ``saved`` a computation that was killed goes on. Until
+    the first restart ``foresee`` gets the spectrum as the basis sees it: values, and about how many there are of each.
     """
     if saved is not None and (found := saved.stage(_FOUND)) is not None:
         return Eigenpairs(
@@ -213,6 +220,8 @@ def eigenpairs(
             continue
         check = krylov.used + max(5, krylov.used // 10)
         values, coefficients, residuals = krylov.ritz()
+        if foresee is not None and not krylov.restarted:
+            foresee(values, dimension * coefficients[0] ** 2)  # Gauss quadrature from a random direction
         mask, done = _state(wanted, values, residuals, tolerance)
         # After a breakdown all residuals are 0, yet a repeated eigenvalue may have been found once only.
         done = done and (krylov.breakdowns == 0 or krylov.breakdowns >= _BREAKDOWNS)

@@ -25,7 +25,7 @@ from valleyscope.landscape.geometry.weight_files import Weights
 from valleyscope.landscape.network.buffers import network_at
 
 Progress = Callable[[int, int], object]
-"""Called with the products done and the most that may be needed."""
+"""Called with the products done, and about how many there will be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ def curvature(
     extra = probes * (density_steps if density else 1) if probes else 0
     like = basis_like(point)
     check_memory(size, basis + 1 + top + lowest, 3 * probes + 3, like, memory_limit, f"top={top}")
-    report = _Report(progress, limit + extra)
+    report = Report(progress, basis + extra, extra)
     products = CurvatureProducts(
         network,
         point,
@@ -140,7 +140,7 @@ def curvature(
     )
     products.count = max(products.count, pairs.products)
     extra = probes * min(density_steps if density else 1, size - len(pairs.values)) if probes else 0
-    report.total = pairs.products + extra
+    report.total, report.after = pairs.products + extra, 0
     trace, shape = Trace(float("nan"), float("nan"), 0), None
     if probes:
         trace, found = quadrature(
@@ -199,13 +199,14 @@ def _check_numbers(size: int, top: int, lowest: int, probes: int, steps: int, to
         raise ValueError(f"tolerance is {tolerance}; give a number between 0 and 1")
 
 
-class _Report:
-    """Passes the number of products on to the caller."""
+class Report:
+    """Passes the products done, and about how many there will be, on to the caller; ``after`` are of a later stage."""
 
-    def __init__(self, progress: Progress | None, total: int) -> None:
+    def __init__(self, progress: Progress | None, total: int, after: int = 0) -> None:
         self._progress = progress
         self.total = total
+        self.after = after
 
     def on_product(self, done: int) -> None:
         if self._progress is not None:
-            self._progress(done, max(done, self.total))
+            self._progress(done, max(done + self.after, self.total))

@@ -102,7 +102,7 @@ def theorem_trial(
     numbered = weight_groups(model, groups, parameters)
     network, point = network_at(model, sgd, statistics=False, parameters=parameters, name="sgd")
     found = as_vector(network, altsdp, "altsdp", parameters)
-    same = {"batch_norm": batch_norm, "loss": loss, "parameters": parameters}
+    same: dict[str, Any] = {"batch_norm": batch_norm, "loss": loss, "parameters": parameters}
     if subspace is None:
         subspace = flat_subspace(model, sgd, data, cut, **same, **options)
     start, measured = (_numpy(numbered.norms(vector)) for vector in (point, found))
@@ -165,7 +165,7 @@ def losses_along(
     ``direction`` is E_G(w), so the first two shrink groups.
     """
     network, point = network_at(model, weights, statistics=batch_norm == "frozen", parameters=parameters)
-    same = {"batch_norm": batch_norm, "loss": loss, "parameters": parameters}
+    same: dict[str, Any] = {"batch_norm": batch_norm, "loss": loss, "parameters": parameters}
     evaluator = Evaluator(network, {"train": by_split(data)["train"]}, **same)
     sharpest = subspace.steep[0] if len(subspace.steep) else torch.zeros_like(point)
     directions = [-subspace.project(direction), -direction, sharpest]

@@ -28,7 +28,8 @@ export function costEstimate(cost, minima) {
       ]),
     }),
     Object.entries(cost.minima).map(([name, reach]) => thresholdForecast(name, reach, colours[name])),
-    element('p.hint', { title: cost.rule }, 'Accurate to a factor of two or three. More cores share the work.'));
+    element('p.hint', { title: cost.rule }, 'Accurate to a factor of two or three. More cores share the work.'),
+    cost.notes.map((note) => element('p.hint', {}, note)));
 }
 
 /** Whether the accumulated threshold G will exceed the initial norms of the groups. */

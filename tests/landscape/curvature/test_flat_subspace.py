@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tests.landscape.curvature import networks
 from valleyscope import (
@@ -21,6 +21,7 @@ from valleyscope import (
     sparsity,
     theorem_trial,
 )
+from valleyscope.landscape.curvature.krylov import NotConverged
 from valleyscope.landscape.curvature.theorem_trial import auc, predict
 from valleyscope.landscape.curvature.weight_groups import weight_groups
 from valleyscope.training.parameter_groups import group_norms, prunable
@@ -118,6 +119,19 @@ def test_group_norms_are_those_of_the_training_room(structure: str) -> None:
     groups = partition(case.model, structure)  # type: ignore[arg-type]
     expected = torch.cat([group_norms(group) for group in prunable(groups)])
     torch.testing.assert_close(weight_groups(case.model, groups).norms(case.point), expected)
+
+
+def test_too_many_steep_directions_for_the_memory_are_noticed_after_a_few_products() -> None:
+    torch.manual_seed(0)
+    model = nn.Linear(30, 10, bias=False).double()
+    data = torch.randn(200, 30, dtype=torch.float64), torch.randint(10, (200,))
+    seen: list[tuple[int, int]] = []
+    message = r"at least 2\d\d of 300 eigenvalues are above the cut 1e-06, and memory_limit allows a basis of 80"
+    with pytest.raises(NotConverged, match=message):
+        flat_subspace(model, model, data, 1e-6, memory_limit=256_000, progress=lambda *done: seen.append(done))
+    assert len(seen) == 80
+    assert all(done <= total for done, total in seen)
+    assert 2 * 200 < seen[-1][1] < 3 * 300
 
 
 def test_groups_of_another_network_are_named() -> None:
