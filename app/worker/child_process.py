@@ -145,6 +145,10 @@ def _serve(connection: Connection, threads: int, device: str, style: log_config.
 
     torch.set_num_threads(threads)
     set_device(device)
+    with suppress(ImportError):  # torch.fx runs under a tqdm bar, whose lock between processes outlives a killed one
+        from tqdm import tqdm
+
+        tqdm.set_lock(threading.RLock())
     inbox = _Inbox(connection)
     while True:
         busy.clear()
