@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
-from urllib.request import ProxyHandler, Request, build_opener
+from urllib.request import Request
 
 from valleyscope.app.secret_files import read_setting_file
 from valleyscope.app.settings import BadSettings, Settings
 from valleyscope.landscape.storage.atomic_write import write_atomically
-from valleyscope.landscape.storage.upload import form_of, is_local
+from valleyscope.landscape.storage.upload import form_of, is_local, opener_for
 
 FINAL = ("done", "failed", "cancelled")
 _CHUNK = 2**20
@@ -62,7 +62,7 @@ class Client:
         if urlsplit(self.server).scheme not in ("http", "https"):
             raise ValueError(f"server {self.server!r} must be an address such as http://127.0.0.1:8360")
         self._key = key or _key_of_environment()
-        self._opener = build_opener(ProxyHandler({})) if direct or is_local(self.server) else build_opener()
+        self._opener = opener_for(self.server, direct=direct)
 
     def get(self, path: str, **query: Any) -> Any:
         given = {name: value for name, value in query.items() if value is not None}

@@ -6,11 +6,13 @@ import json
 import os
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from ipaddress import ip_address
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
+from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 PATH = "/api/landscapes"
 _TIMEOUT = 180.0  # the server checks and draws the landscape before it answers
@@ -41,9 +43,32 @@ def send_landscape(content: bytes, server: str, key: str | None = None) -> str:
     return f"{server}/experiments/{made['id']}"
 
 
-def opener_for(server: str) -> OpenerDirector:
-    """Opens addresses of a server; those of this machine without the proxy of the environment."""
-    return build_opener(ProxyHandler({})) if is_local(server) else build_opener()
+def opener_for(server: str, *, direct: bool = False) -> OpenerDirector:
+    """Opens addresses of a server; those of this machine, or `direct` ones, without the proxy of the environment."""
+    proxies = [ProxyHandler({})] if direct or is_local(server) else []
+    return build_opener(_HTTPHandler, _HTTPSHandler, *proxies)
+
+
+class _HTTPConnection(HTTPConnection):
+    """Goes on to the answer where a server refuses a body, such as a large one, before it was sent."""
+
+    def send(self, data: Any) -> None:
+        with suppress(BrokenPipeError, ConnectionResetError):
+            super().send(data)
+
+
+class _HTTPSConnection(_HTTPConnection, HTTPSConnection):
+    pass
+
+
+class _HTTPHandler(HTTPHandler):
+    def http_open(self, request: Request) -> HTTPResponse:
+        return self.do_open(_HTTPConnection, request)
+
+
+class _HTTPSHandler(HTTPSHandler):
+    def https_open(self, request: Request) -> HTTPResponse:
+        return self.do_open(_HTTPSConnection, request)
 
 
 def is_local(server: str) -> bool:
