@@ -13,7 +13,7 @@ from typing import Any, Literal, Unpack
 from torch import Tensor, nn
 
 from valleyscope.landscape.aligned_lines import AlignedLines, with_aligned_estimates
-from valleyscope.landscape.analysis.pair_matrix import with_matrices
+from valleyscope.landscape.analysis.derived_tables import enter_derived_tables
 from valleyscope.landscape.analysis.path_estimates import with_path_estimates
 from valleyscope.landscape.analysis.profiles import Profile, along
 from valleyscope.landscape.analysis.sharpness import sharpness
@@ -194,7 +194,7 @@ def compare(
         landscape.planes = dict(_planes(model, vectors, chosen, curves, evaluator, resolution, advance))
     landscape.lines = {label: landscape.lines[label] for label in straights}
     landscape.minima = {key: _minimum(key, vector, landscape.lines.values()) for key, vector in vectors.items()}
-    with_matrices(landscape)
+    enter_derived_tables(landscape)
     return landscape
 
 

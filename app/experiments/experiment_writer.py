@@ -42,8 +42,7 @@ from valleyscope.app.experiments.task_results import (
     TrainedMinimum,
     TriedTheorem,
 )
-from valleyscope.landscape.analysis.fork_curves import fork_curves
-from valleyscope.landscape.analysis.pair_matrix import with_matrices
+from valleyscope.landscape.analysis.derived_tables import enter_derived_tables
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import PlaneRecord, line_name
@@ -185,9 +184,7 @@ class ExperimentWriter:
         """Save the landscape if it changed."""
         due = force or time.monotonic() - self._saved >= self.snapshot_every
         if self._changed and due:
-            with_matrices(self.landscape)
-            forks = fork_curves(self.landscape)
-            self.landscape.forks = None if forks is None else forks.to_record()
+            enter_derived_tables(self.landscape)
             self.landscape.save(self.directory / LANDSCAPE)
             self._changed = False
             self._saved = time.monotonic()

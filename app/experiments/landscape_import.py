@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from valleyscope.app.experiments.experiment_writer import LANDSCAPE, REPORT, SPEC, VERDICT
 from valleyscope.app.experiments.judged_figures import judged_figures
 from valleyscope.app.experiments.spec import Spec
-from valleyscope.landscape.analysis.pair_matrix import with_matrices
+from valleyscope.landscape.analysis.derived_tables import enter_derived_tables
 from valleyscope.landscape.analysis.verdict_kind import VerdictKind
 from valleyscope.landscape.claim import computed_planes
 from valleyscope.landscape.importers import NotImportable, NoVerdict, Run, import_files, judged
@@ -105,7 +105,7 @@ def _write(run: Run, folder: Path, name: str | None) -> dict[str, Any]:
         except (NoVerdict, ValueError) as error:
             landscape.verdict, no_verdict = None, f"no verdict: {error}"
     spec = imported_spec(landscape, [file.name for file in run.files])
-    with_matrices(landscape)
+    enter_derived_tables(landscape)
     landscape.save(folder / LANDSCAPE)
     write_report(landscape, folder / REPORT)
     for file, value in ((SPEC, spec), (VERDICT, landscape.verdict)):

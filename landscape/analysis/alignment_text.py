@@ -23,11 +23,15 @@ class AlignedLine:
     line: Barrier | None
     """None for a network that could not be aligned; the note says why."""
     note: str = ""
+    of_minima: bool = True
+    """Whether both networks are better than guessing; else a line without a barrier means nothing."""
 
     def kind(self, tolerance: float) -> str:
         """What the aligned line says at a tolerance."""
         if self.line is None:
             return NOT_ALIGNED
+        if not self.of_minima:
+            return UNDECIDED
         if self.line.surely_within(tolerance):
             return UP_TO_PERMUTATION
         return STILL_SEPARATE if self.line.surely_above(tolerance) else UNDECIDED
@@ -52,7 +56,7 @@ def alignment_sentence(
             if kind == "separate"
             else ""
         )
-    if line.surely_within(tolerance):
+    if line.surely_within(tolerance) or not aligned.of_minima:
         return ""
     if aligned.line is None:
         return f"Alignment was tried and refused: {aligned.note}."

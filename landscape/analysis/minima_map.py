@@ -7,46 +7,16 @@ weight space, or that have a high barrier between them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from valleyscope.landscape.analysis.pair_matrix import PairMatrix, pair_matrix
 from valleyscope.landscape.storage.landscape_file import Landscape
+from valleyscope.landscape.storage.map_record import MinimaMap, Scaled
 from valleyscope.landscape.storage.records import Floats, between
 
 FEWEST: Final = 3
-KINDS: Final = ("distance", "barrier")
-
-
-@dataclass(frozen=True, eq=False)
-class Scaled:
-    """Coordinates (n, 2), and the share of the dissimilarities' variance that two dimensions show."""
-
-    coordinates: Floats
-    shown: float
-
-
-@dataclass(frozen=True, eq=False)
-class MinimaMap:
-    """Minima in the order of the landscape; ``order`` has them by clusters of barriers."""
-
-    minima: tuple[str, ...]
-    order: tuple[str, ...]
-    distances: Floats
-    scaled: dict[str, Scaled]
-
-    def to_json(self) -> dict[str, Any]:
-        maps = {
-            kind: {
-                "x": found.coordinates[:, 0].tolist(),
-                "y": found.coordinates[:, 1].tolist(),
-                "shown": found.shown,
-            }
-            for kind, found in self.scaled.items()
-        }
-        return {"minima": list(self.minima), "order": list(self.order), "distances": self.distances.tolist(), **maps}
 
 
 def minima_map(landscape: Landscape) -> MinimaMap | None:
@@ -70,11 +40,13 @@ def clustered_order(dissimilarity: Floats) -> list[int]:
     [0, 2, 1, 3]
     """
     clusters = [[index] for index in range(len(dissimilarity))]
+    near = np.where(np.eye(len(clusters)), np.inf, dissimilarity)
     while len(clusters) > 1:
-        pairs = [(one, other) for one in range(len(clusters)) for other in range(one + 1, len(clusters))]
-        means = [float(dissimilarity[np.ix_(clusters[one], clusters[other])].mean()) for one, other in pairs]
-        one, other = pairs[int(np.argmin(means))]
-        clusters[one] = [*clusters[one], *clusters.pop(other)]
+        one, other = sorted(divmod(int(np.argmin(near)), len(clusters)))
+        sizes = len(clusters[one]), len(clusters[other])
+        near[one] = near[:, one] = np.average(near[[one, other]], axis=0, weights=sizes)
+        near = np.delete(np.delete(near, other, 0), other, 1)
+        clusters[one] += clusters.pop(other)
     return clusters[0]
 
 

@@ -104,12 +104,6 @@ def matrix_json(landscape: Landscape) -> dict[str, Any]:
     return content
 
 
-def with_matrices(landscape: Landscape) -> None:
-    """Enter the matrices that the file has for other programs."""
-    landscape.matrix = pair_matrix(landscape).to_record()
-    landscape.aligned_matrix = pair_matrix(landscape, aligned=True).to_record() if landscape.aligned else None
-
-
 def judging(landscape: Landscape, name: str, default: float) -> float:
     """A setting of the verdict: as it was used, else as the spec has it."""
     for source in (landscape.verdict, landscape.spec.get("verdict")):

@@ -257,7 +257,7 @@ def verdict(
         },
         notes=tuple(notes),
         unit=unit,
-        aligned=AlignedLine(alignment, barriers.get("aligned"), alignment_note)
+        aligned=AlignedLine(alignment, barriers.get("aligned"), alignment_note, are_minima)
         if "aligned" in barriers or alignment_note
         else None,
     )

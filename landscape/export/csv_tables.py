@@ -16,6 +16,7 @@ from typing import Any
 
 from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.method_table import COLUMNS, method_table
+from valleyscope.landscape.analysis.minima_map import minima_map
 from valleyscope.landscape.analysis.pair_matrix import QUANTITIES, pair_matrix
 from valleyscope.landscape.analysis.published import published_beside
 from valleyscope.landscape.export.curvature_tables import curvature_rows, factor_rows, theorem_rows
@@ -23,6 +24,7 @@ from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.ensemble_record import TOGETHER
 from valleyscope.landscape.storage.fork_record import COLUMNS as COLUMNS_OF_FORKS
 from valleyscope.landscape.storage.landscape_file import Landscape
+from valleyscope.landscape.storage.map_record import KINDS
 from valleyscope.landscape.storage.records import Grid, PathValues
 
 Row = Sequence[Any]
@@ -39,6 +41,7 @@ def write_spreadsheets(landscape: Landscape, directory: Path) -> list[Path]:
         "tracks.csv": _tracks(landscape),
         "paths.csv": _paths(landscape),
         "matrix.csv": _matrix(landscape),
+        "map.csv": _map(landscape),
         "minima.csv": _minima(landscape),
         "training.csv": _training(landscape),
         "layers.csv": _layers(landscape),
@@ -128,6 +131,16 @@ def _matrix(landscape: Landscape) -> Iterator[Row]:
         for column, second in enumerate(matrix.minima):
             if matrix.lines[row][column] is not None:
                 yield [first, second, matrix.split, *(square[row][column] for square in squares)]
+
+
+def _map(landscape: Landscape) -> Iterator[Row]:
+    """The places of minima on their map, and which they are by clusters."""
+    yield ["minimum", "cluster_order", *(f"{kind}_{axis}" for kind in KINDS for axis in "xy")]
+    found = minima_map(landscape)
+    for index, name in enumerate(found.minima if found else ()):
+        assert found is not None
+        places = [value for kind in KINDS for value in found.scaled[kind].coordinates[index].tolist()]
+        yield [name, found.order.index(name), *places]
 
 
 def _minima(landscape: Landscape) -> Iterator[Row]:

@@ -5,7 +5,7 @@ The frame is measured in pixels of a small screen, so that what fits there fits 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -55,10 +55,15 @@ def labels_of(plane: PlaneRecord) -> dict[str, Label]:
     A point off the plane is named only where there is room: its label must not cover those that matter more.
     """
     points = shown_points(plane)
-    texts = _texts(points, plane)
-    frame = _frame(plane)
     order = sorted(points, key=plane.is_projected)
     places = {name: _pixel(plane, points[name]) for name in order}
+    return arranged(places, _texts(points, plane), _frame(plane), [name for name in order if plane.is_projected(name)])
+
+
+def arranged(
+    places: Mapping[str, Coordinates], texts: Mapping[str, str], frame: Box, spare: Collection[str]
+) -> dict[str, Label]:
+    """Labels at places in pixels, in their order; those that can be spared are left out where there is no room."""
     taken = [_around(place, _RULES["mark"]) for place in places.values()]
     chosen: dict[str, Label] = {}
     for own, (name, place) in enumerate(places.items()):
@@ -67,7 +72,7 @@ def labels_of(plane: PlaneRecord) -> dict[str, Label]:
         boxes = [_box(place, label.text, label.anchor, label.shift) for label in candidates]
         faults = [(_outside(box, frame), sum(_overlap(box, other) for other in others)) for box in boxes]
         best = faults.index(min(faults))
-        if plane.is_projected(name) and any(faults[best]):
+        if name in spare and any(faults[best]):
             continue
         taken.append(boxes[best])
         chosen[name] = candidates[best]

@@ -20,6 +20,7 @@ from valleyscope.landscape.figures import profile_paths
 from valleyscope.landscape.figures.contour import quantities_of
 from valleyscope.landscape.json_encoding import encoded, minimum_json, path_json, plane_json, to_json, typed_array
 from valleyscope.landscape.plot_style import STATIC
+from valleyscope.landscape.report.matrix_section import drawn_map
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Grid, PlaneRecord, error_split
 
@@ -70,6 +71,7 @@ def figure_data(landscape: Landscape, colours: Mapping[str, str]) -> str:
         "verdict": to_json(landscape.verdict),
         "curvature": to_json(curvature_summaries(landscape)),
         "methods": [row.to_json() for row in method_table(landscape)],
+        "map": to_json(drawn_map(landscape)),
         "forks": None if (forks := fork_curves(landscape)) is None else to_json(forks.to_json()),
     }
     # A less-than sign inside JSON could end the script element that holds it.

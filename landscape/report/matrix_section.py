@@ -1,9 +1,11 @@
-"""Barrier and rise between every two of three or more minima, as coloured tables."""
+"""Barrier and rise between every two of three or more minima as coloured tables, and the map of four or more."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from valleyscope.landscape.analysis.minima_map import minima_map
 from valleyscope.landscape.analysis.pair_matrix import QUANTITIES, PairMatrix, pair_matrix
 from valleyscope.landscape.figures.matrix_cells import cell_colour, cell_ink, cell_mark, scale_end
 from valleyscope.landscape.report.html_text import MISSING, barrier, interval, text
@@ -34,6 +36,25 @@ def matrix_section(landscape: Landscape, colours: Mapping[str, str]) -> str:
         )
         caption += " Aligned: the hidden units of the later of two minima are in the order of the earlier one."
     return f"<section><h2>Between every two minima</h2>{squares}<p>{text(caption)}</p></section>\n"
+
+
+def drawn_map(landscape: Landscape) -> dict[str, Any] | None:
+    """The map for the figures of the page; three minima lie in one plane, which has its picture."""
+    found = None if landscape.spec.get("forks") else minima_map(landscape)
+    return found.to_json() if found and len(found.minima) > _FEWEST else None
+
+
+def map_section(landscape: Landscape, figure: Callable[..., str]) -> str:
+    """The map by distances in weight space and by barriers; `figure` makes a place for a figure of a kind."""
+    found = drawn_map(landscape)
+    if found is None:
+        return ""
+    plots = "".join(
+        figure(f"map of the minima by {by}", f"{title}: {found[by]['shown']:.0%} of the differences", kind="map", by=by)
+        for by, title in (("distance", "By distance in weight space"), ("barrier", "By barrier"))
+    )
+    caption = "Minima that stand close are similar; the titles say which share of the differences two dimensions show."
+    return f'<section><h2>Map of minima</h2><div class="pair">{plots}</div><p>{caption}</p></section>\n'
 
 
 def _square(matrix: PairMatrix, quantity: str, colours: Mapping[str, str]) -> str:

@@ -31,7 +31,7 @@ from valleyscope.landscape.report.embedding import figure_data, import_map
 from valleyscope.landscape.report.ensembles_section import ensembles_section
 from valleyscope.landscape.report.forks_section import forks_section
 from valleyscope.landscape.report.html_text import moment, text
-from valleyscope.landscape.report.matrix_section import matrix_section
+from valleyscope.landscape.report.matrix_section import map_section, matrix_section
 from valleyscope.landscape.report.verdict_section import head
 from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -61,6 +61,7 @@ def report_html(landscape: Landscape) -> str:
             *(_plane_section(plane, claim) for plane in (*planes, *empty)),
             _paths_section(landscape),
             matrix_section(landscape, colours),
+            map_section(landscape, _figure),
             _methods_section(landscape),
             forks_section(landscape, _figure),
             ensembles_section(landscape),

@@ -6,6 +6,7 @@ import { curvatureOf, each, minimumOf, pathOf } from 'landscape/records.js';
 import { contourFigure } from 'plots/contour.js';
 import { forksFigure } from 'plots/forks.js';
 import { cutsFigure, factorsFigure, flatnessFigure, growthFigure, spectrumFigure, theoremFigure } from 'plots/curvature.js';
+import { minimaMapFigure } from 'plots/minima-map.js';
 import { paretoFigure } from 'plots/pareto.js';
 import { profileEntries, profilePairFigure } from 'plots/profile.js';
 import { sparsityFigure } from 'plots/sparsity.js';
@@ -45,6 +46,7 @@ const FIGURES = {
     return { ...profilePairFigure(entries, { ...view, splits: ['train', errorSplit] }), height: view.narrow ? 560 : 460 };
   },
   sparsity: (_, view) => sparsityFigure(minima, { ...view, colours }),
+  map: ({ by }, { mode }) => minimaMapFigure(data.map, { kind: by, colours, mode }),
   forks: (_, { mode }) => forksFigure(data.forks, { mode }),
   pareto: (_, { mode }) => paretoFigure(data.methods, { mode }),
   spectrum: (_, view) => spectrumFigure(curved, view),

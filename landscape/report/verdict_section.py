@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from valleyscope.landscape.analysis.alignment_text import UP_TO_PERMUTATION
 from valleyscope.landscape.report.html_text import barrier, interval, percent, text
 
 
@@ -41,6 +42,7 @@ BADGES: Final[Mapping[str, Badge]] = {
         '<circle cx="12.4" cy="19" r="1.3" fill="currentColor"/>',
     ),
 }
+_ONE_BASIN: Final = ("level valley", "one basin, sloping")
 NONE: Final = Badge("open", f'<circle cx="12" cy="12" r="8" {_GROUND} stroke-dasharray="3 3.3"/>')
 
 
@@ -49,13 +51,16 @@ def head(verdict: Mapping[str, Any] | None) -> str:
     if verdict is None:
         return f'<div class="verdict open">{_badge("no verdict", NONE)}<p class="sentence">{_NO_VERDICT}</p></div>'
     kind = str(verdict.get("kind", "undecided"))
+    alignment = verdict.get("alignment") or {}
+    beside = kind not in _ONE_BASIN and alignment.get("kind") == UP_TO_PERMUTATION
+    words = f"{kind}; {UP_TO_PERMUTATION}" if beside else kind
     badge = BADGES.get(kind, NONE)
     sentence = str(verdict.get("sentence", kind))
     finding = str(verdict.get("finding", sentence))
     more = sentence.removeprefix(finding).strip()
     notes = "".join(f"<li>{text(note)}</li>" for note in verdict.get("notes") or [])
     return (
-        f'<div class="verdict {badge.tone}">{_badge(kind, badge)}'
+        f'<div class="verdict {badge.tone}">{_badge(words, badge)}'
         f'<p class="sentence">{text(finding)}</p>{_numbers(verdict)}'
         + (f'<p class="more">{text(more)}</p>' if more else "")
         + (f'<ul class="notes">{notes}</ul>' if notes else "")
@@ -83,6 +88,7 @@ def _numbers(verdict: Mapping[str, Any]) -> str:
     cells = [
         _estimate("rise, straight line", pair, line.get("rise"), "value", level),
         _barrier("barrier, straight line", pair, line, level),
+        _barrier("barrier, aligned line", pair, (verdict.get("alignment") or {}).get("line"), level),
         _barrier("barrier, fitted curve", pair, verdict.get("curve"), level),
         _barrier(f"{control.get('name', 'control')}: straight line", "for comparison", control.get("line"), level),
         _barrier(f"{control.get('name', 'control')}: fitted curve", "for comparison", control.get("curve"), level),

@@ -13,6 +13,7 @@ import numpy as np
 from valleyscope.landscape.storage.curvature_record import check_curvature
 from valleyscope.landscape.storage.ensemble_record import check_ensembles
 from valleyscope.landscape.storage.fork_record import check_forks
+from valleyscope.landscape.storage.map_record import check_map
 from valleyscope.landscape.storage.matrix_record import check_matrix
 from valleyscope.landscape.storage.records import (
     PATH_KINDS,
@@ -59,6 +60,8 @@ def check_landscape(landscape: Landscape) -> None:
     check_ensembles(landscape.ensembles)
     if landscape.forks is not None:
         check_forks(landscape.forks)
+    if landscape.minima_map is not None:
+        check_map(landscape.minima_map)
     check_curvature(landscape.curvature)
 
 

@@ -21,8 +21,9 @@ was killed. Layout of format version 1:
     matrix                 names (n), barrier, rise and their bounds (barrier_low, ...) of shape (n, n), of the straight
                            lines; only for other programs: it follows from lines and verdict (see ``matrix_record``)
     matrix_aligned         the same of the aligned lines
-
     ensembles/<name>       row (the members, then average and ensemble), <split>/loss and <split>/error, one value a row
+    map                    names, clusters (the names by clusters), distances (n, n); places by distance and by barrier
+                           (n, 2); only for other programs, too (see ``map_record``)
     forks                  name, trunk, kind and epoch of each fork (n), with barrier and rise of its line to the trunk;
                            only for other programs, too (see ``fork_record``)
 
@@ -52,6 +53,7 @@ from valleyscope.landscape.storage.digests import altered, digests
 from valleyscope.landscape.storage.ensemble_record import EnsembleRecord, read_ensembles, write_ensembles
 from valleyscope.landscape.storage.file_checksum import checksum_trailer
 from valleyscope.landscape.storage.fork_record import ForkRecord, read_forks, write_forks
+from valleyscope.landscape.storage.map_record import MinimaMap, read_map, write_map
 from valleyscope.landscape.storage.matrix_record import ALIGNED_MATRIX, MatrixRecord, read_matrix, write_matrix
 from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, PlaneRecord
 
@@ -92,6 +94,7 @@ class Landscape:
     lines: dict[str, PathRecord] = field(default_factory=dict)
     verdict: dict[str, Any] | None = None
     matrix: MatrixRecord | None = None
+    minima_map: MinimaMap | None = None
     forks: ForkRecord | None = None
     ensembles: dict[str, EnsembleRecord] = field(default_factory=dict)
     aligned: dict[str, PathRecord] = field(default_factory=dict)
@@ -187,6 +190,8 @@ def _image(landscape: Landscape) -> bytes:
             _hdf5_records.write_verdict(file, landscape.verdict)
         if landscape.matrix is not None:
             write_matrix(file, landscape.matrix)
+        if landscape.minima_map is not None:
+            write_map(file, landscape.minima_map)
         if landscape.forks is not None:
             write_forks(file, landscape.forks)
         write_ensembles(file, landscape.ensembles)
@@ -258,6 +263,7 @@ def _read(file: h5py.File) -> Landscape:
         lines={name: _hdf5_records.read_path(paths["lines"], name) for name in _hdf5.names(paths["lines"])},
         verdict=_hdf5_records.read_verdict(file),
         matrix=read_matrix(file),
+        minima_map=read_map(file),
         forks=read_forks(file),
         ensembles=read_ensembles(file),
         aligned=_read_aligned(file),

@@ -1,4 +1,4 @@
-/** A map of four or more minima (three lie in one plane, which has its picture), by their distances in weight space or by the barriers between them. */
+/** A map of four or more minima (three lie in one plane, which has its picture), by their distances in weight space or by the barriers between them; two clicks open a pair. */
 
 import { element } from '../elements.js';
 import { significant } from '../plots/numbers.js';
@@ -10,10 +10,13 @@ export class MinimaMapPanel {
   #live;
   #context;
   #kind = 'distance';
+  /** The minimum that was clicked first. */
+  #first = null;
 
-  constructor(live, { api, theme, colours }) {
+  /** @param choose called with the two minima that were clicked */
+  constructor(live, { api, theme, colours }, choose) {
     this.#live = live;
-    this.#context = { api, theme, colours };
+    this.#context = { api, theme, colours, choose };
     this.found = null;
     this.choice = segmented({
       label: 'map',
@@ -24,7 +27,11 @@ export class MinimaMapPanel {
       },
     });
     this.plot = new Plot({ label: 'map of minima', table: () => this.#table() });
-    this.caption = element('p.soft');
+    // After each newPlot, plotly.js has forgotten who listens.
+    this.plot.onfresh = () => this.plot.canvas.on('plotly_click', ({ points: [{ pointNumber, curveNumber }] }) => {
+      if (curveNumber === 0) this.#click(this.found.minima[pointNumber]);
+    });
+    this.caption = element('p.soft', { 'aria-live': 'polite' });
     this.node = element('section.panel.minima-map', { hidden: true },
       element('div.toolbar', {}, element('h2', {}, 'Map of minima'), this.choice.node), this.plot.node, this.caption);
   }
@@ -50,8 +57,20 @@ export class MinimaMapPanel {
     if (!this.found) return;
     this.choice.show(this.#kind);
     const { theme, colours } = this.#context;
-    this.caption.textContent = `Two dimensions show ${Math.round(100 * this.found[this.#kind].shown)} % of the differences.`;
-    this.plot.draw(() => minimaMapFigure(this.found, { kind: this.#kind, colours, mode: theme.mode }));
+    const { [this.#kind]: { shown } } = this.found;
+    const next = this.#first ? `Click a second minimum to open its pair with ${this.#first}.` : 'Click two minima to open their pair.';
+    const caption = `Two dimensions show ${Math.round(100 * shown)} % of the differences. ${next}`;
+    if (this.caption.textContent !== caption) this.caption.textContent = caption;
+    const pair = this.#first ? [this.#first] : this.#live.verdict?.between;
+    this.plot.draw(() => minimaMapFigure(this.found, { kind: this.#kind, colours, mode: theme.mode, pair }));
+  }
+
+  #click(name) {
+    const { minima } = this.found;
+    const pair = this.#first && this.#first !== name ? [this.#first, name].sort((a, b) => minima.indexOf(a) - minima.indexOf(b)) : null;
+    this.#first = this.#first ? null : name;
+    if (pair) this.#context.choose(pair);
+    else this.draw();
   }
 
   close() {

@@ -8,6 +8,8 @@ import { barrierText, fromJson, intervalText } from '../plots/numbers.js';
 import { STAGES, stepsOf, taskText } from './stage-names.js';
 import { lossUnit, withLossUnit } from '../plots/loss-unit.js';
 
+const UP_TO_PERMUTATION = 'one basin up to permutation';
+
 /** "digits · cnn 16-32, 128 · 3 minima" */
 export function factsOf({ dataset, spec, minima, origin }) {
   const usual = origin === 'imported' ? '' : 'cnn';
@@ -79,7 +81,7 @@ export class VerdictPanel {
     const [first, rest] = [finding, verdict.sentence.slice(finding.length).trim()].map(unbroken);
     this.node.replaceChildren(
       ...[
-        element('div.verdict-head', {}, badge(verdict.kind), ...alignedBadge(verdict), element('a', { href: '/help' }, 'What do these words mean?')),
+        element('div.verdict-head', {}, element('span.row', {}, badge(verdict.kind), ...alignedBadge(verdict)), element('a', { href: '/help' }, 'What do these words mean?')),
         element('p.finding', {}, first),
         element('dl.figures', {}, this.#numbers(verdict)),
         rest ? element('p.rest', {}, rest) : null,
@@ -99,6 +101,7 @@ export class VerdictPanel {
     return [
       estimateCell(`rise, line ${start} to ${end}`, verdict.line?.rise?.value, verdict.line?.rise, verdict),
       barrierCell(`barrier, line ${start} to ${end}`, verdict.line, verdict),
+      barrierCell(`barrier, line with ${end} aligned`, verdict.alignment?.line, verdict),
       barrierCell(`barrier, ${curveWords(verdict.curve?.name)}`, verdict.curve, verdict),
       barrierCell(`control: line to ${control.name}`, control.line, verdict),
       barrierCell(`control: curve to ${control.name}`, control.curve, verdict),
@@ -183,8 +186,8 @@ function capital(text) {
   return text[0].toUpperCase() + text.slice(1).replace(/\.$/, '');
 }
 
-/** "One basin up to permutation" beside a kind that is of the networks as given. */
-function alignedBadge(verdict) {
-  const { kind } = verdict.alignment ?? {};
-  return kind === 'one basin up to permutation' ? [badge(kind)] : [];
+/** "One basin up to permutation" beside the kind of the networks as given, unless that is one basin already. */
+function alignedBadge({ kind, alignment }) {
+  const oneBasin = ['level valley', 'one basin, sloping'].includes(kind);
+  return alignment?.kind === UP_TO_PERMUTATION && !oneBasin ? [badge(UP_TO_PERMUTATION)] : [];
 }

@@ -29,17 +29,20 @@ export function belongs(name, { defining, paths }) {
  */
 export function labelsOf(plane) {
   const points = shownPoints(plane);
-  const texts = textsOf(Object.keys(points), plane);
   const toPixel = pixels(plane);
-  const frame = frameOf(plane);
-  const places = Object.entries(points).map(([name, place]) => [name, ...toPixel(place)]);
+  const places = Object.entries(points).map(([name, place]) => [name, toPixel(place)]);
   places.sort(([one], [other]) => plane.isProjected(one) - plane.isProjected(other));
-  const taken = places.map(([, x, y]) => around([x, y], MARK));
+  return arranged(places, textsOf(Object.keys(points), plane), frameOf(plane), (name) => plane.isProjected(name));
+}
+
+/** Labels at places in pixels, [name, [x, y]], in their order; those that can be spared are left out where there is no room. */
+export function arranged(places, texts, frame, spare) {
+  const taken = places.map(([, place]) => around(place, MARK));
   const chosen = {};
-  places.forEach(([name, x, y], own) => {
+  places.forEach(([name, place], own) => {
     const others = taken.filter((_, index) => index !== own);
     const faults = POSITIONS.map((candidate) => {
-      const box = boxOf(x, y, texts[name], candidate);
+      const box = boxOf(...place, texts[name], candidate);
       return {
         box,
         candidate,
@@ -48,7 +51,7 @@ export function labelsOf(plane) {
       };
     });
     const best = faults.reduce(better);
-    if (plane.isProjected(name) && best.outside + best.overlap > 0) return;
+    if (spare(name) && best.outside + best.overlap > 0) return;
     taken.push(best.box);
     chosen[name] = { text: texts[name], ...best.candidate };
   });

@@ -67,7 +67,7 @@ class ExperimentView {
     this.forks = forksPanel(live, shared);
     this.ensembles = ensemblesPanel(live, shared);
     this.matrix = new MatrixPanel(live, shared);
-    this.map = new MinimaMapPanel(live, shared);
+    this.map = new MinimaMapPanel(live, shared, (pair) => this.#openPair(pair));
     this.minima = new MinimaPanel(live, shared);
     this.compact = new CompactPanel(live, shared);
     this.curvature = new CurvaturePanel(live, shared);
@@ -167,6 +167,12 @@ class ExperimentView {
     if (parts.has('verdict')) return this.update(this.context.urlState.get());
     if (parts.has('paths') || turned) this.profiles.draw();
     if ([`plane ${this.view.plane}`, 'paths'].some((part) => parts.has(part))) this.surfaces.draw();
+  }
+
+  /** Judge two minima everywhere, and show their profile. */
+  #openPair(pair) {
+    this.matrix.choose(pair);
+    this.profiles.node.scrollIntoView({ block: 'center' });
   }
 
   /** The map also tells the matrix its order by clusters. */

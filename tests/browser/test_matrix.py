@@ -15,6 +15,17 @@ from tests.landscape.fork_cases import EPOCHS, KINDS, forked
 from tests.landscape.many_minima import T, many_minima
 from valleyscope.landscape.storage.records import PathValues
 
+POINT_OF = """(plot, name) => {
+  plot.scrollIntoView({ block: 'center' });
+  const { xaxis, yaxis } = plot._fullLayout;
+  const at = plot.data[0].text.findIndex((text) => text.split(', ').includes(name));
+  const box = plot.getBoundingClientRect();
+  return {
+    x: box.left + xaxis._offset + xaxis.d2p(plot.data[0].x[at]),
+    y: box.top + yaxis._offset + yaxis.d2p(plot.data[0].y[at]),
+  };
+}"""
+
 
 @pytest.fixture(scope="module")
 def five(shared_server: Server) -> str:
@@ -52,6 +63,13 @@ def test_clusters_order_the_matrix_and_forks_have_their_curves(open_page: Any, s
     page = open_page(server, five)
     idle(page)
     expect(page.locator(".minima-map")).to_contain_text("of the differences")
+    for name in ("m3", "m1"):  # two clicks on the map open a pair
+        place = page.locator(".minima-map .plot").evaluate(POINT_OF, name)
+        page.mouse.click(**place)
+    expect(page).to_have_url(re.compile(r"[?&]pair=m1,m3"))
+    expect(page.locator(".verdict")).to_contain_text("from m1 to m3")
+    expect(page.locator(".profiles")).to_be_in_viewport()
+    cell(page, "m0", "m2").click()
     page.get_by_role("button", name="By clusters").click()
     names = page.locator(".heat tbody th").all_inner_texts()
     assert [int(name[1:]) % 2 for name in names] in ([0, 0, 0, 1, 1], [1, 1, 0, 0, 0])

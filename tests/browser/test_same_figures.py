@@ -20,7 +20,7 @@ from tests.landscape.many_minima import many_minima
 from valleyscope.landscape import figures
 from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.method_table import method_table
-from valleyscope.landscape.analysis.minima_map import KINDS, minima_map
+from valleyscope.landscape.analysis.minima_map import minima_map
 from valleyscope.landscape.claim import Level, claim_of
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.figures.matrix_cells import cell_colour, cell_ink, cell_mark
@@ -29,6 +29,7 @@ from valleyscope.landscape.geometry.tiles import tiles
 from valleyscope.landscape.plot_style import STATIC
 from valleyscope.landscape.report.embedding import figure_data, plane_data
 from valleyscope.landscape.storage.landscape_file import Landscape
+from valleyscope.landscape.storage.map_record import KINDS
 from valleyscope.landscape.storage.records import Grid, LayerRecord, MinimumRecord, PlaneRecord
 
 ADDRESS = "http://figures.test"

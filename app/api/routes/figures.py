@@ -15,6 +15,7 @@ from valleyscope.app.api.routes.results import PlaneName, Split, Value, find_gri
 from valleyscope.app.storage.experiment_table import ExperimentRow
 from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.method_table import method_table
+from valleyscope.landscape.analysis.minima_map import minima_map
 from valleyscope.landscape.claim import claim_of
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["results"])
 
 _PDF = "application/pdf"
-Kind = Literal["contour", "surface3d", "profile", "training", "sparsity", "paper", "pareto", "forks"]
+Kind = Literal["contour", "surface3d", "profile", "training", "sparsity", "paper", "pareto", "forks", "map"]
 Quantity = Literal["loss", "accuracy", "sparsity", "zero_groups", "threshold", "angle", "learning_rate"]
 
 
@@ -41,6 +42,7 @@ class FigureQuery:
         float | None, Query(ge=1e-30, lt=1e300, description="end of the colour scale, in nats or as a share")
     ] = None
     quantity: Annotated[Quantity, Query(description="for kind=training")] = "loss"
+    by: Annotated[Literal["distance", "barrier"], Query(description="for kind=map")] = "distance"
     theme: Annotated[Literal["light", "dark"], Query()] = "light"
 
 
@@ -134,6 +136,11 @@ def _draw(landscape: Landscape, row: ExperimentRow, query: FigureQuery) -> go.Fi
             if found is None:
                 raise not_available("there are no forks", row)
             return figures.forks(found, theme=query.theme)
+        case "map":
+            places = minima_map(landscape)
+            if places is None:
+                raise not_available("there is no line between every two of three or more minima", row)
+            return figures.minima_map_figure(places, query.by, colours, query.theme)
         case "sparsity":
             return figures.sparsity(_minima(landscape, row), **shared)
 

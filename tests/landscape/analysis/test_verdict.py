@@ -369,6 +369,9 @@ def test_one_end_that_knows_nothing_is_enough() -> None:
     assert found.to_json()["finding"].startswith("Undecided. pruned has a train loss of 2.30, hardly")
     assert "sgd has" not in found.sentence
     assert verdict(guessing_profile(0.01 + 2.24 * T + HILL)).kind is VerdictKind.UNDECIDED
+    aligned = verdict(guessing_profile(0.01 + 2.24 * T + HILL), aligned=guessing_profile(0.01 + 2.24 * T))
+    assert aligned.to_json()["alignment"]["kind"] == "undecided up to permutation"
+    assert "permutation" not in aligned.sentence
 
 
 def test_a_network_that_has_learnt_something_is_judged() -> None:
