@@ -4,7 +4,8 @@
     python docs/pruning/first_images.py cifar10 DIR/cifar-photographs.npz --train 6000 --test 2000
     python docs/pruning/first_images.py cifar10 DIR/cifar-small.npz --train 3000 --test 1000 --side 16
 
-`--side` makes images smaller, by means of their pixels. Use it in a spec as `dataset: npz:cifar-photographs.npz`, with VALLEY_DATA=DIR.
+`--side` makes images smaller, by means of their pixels. Use the file in a spec as `dataset: npz:cifar-photographs.npz`,
+with VALLEY_DATA=DIR.
 """
 
 from __future__ import annotations

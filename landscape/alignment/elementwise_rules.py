@@ -47,7 +47,7 @@ def alike(_: Bookkeeping, call: Call) -> list[Axis]:
 
 def reduction(_: Bookkeeping, call: Call) -> list[Axis]:
     """A sum or maximum over axes does not depend on their order."""
-    x, dims = call.x, call.argument(2 if call.name in ("norm",) else 1, "dim")
+    x, dims = call.x, call.argument(2 if call.name == "norm" else 1, "dim")
     dims = tuple(range(x.dims)) if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
     if not all(isinstance(dim, int) for dim in dims):
         raise Unknown(f"{call.name} over {dims}")

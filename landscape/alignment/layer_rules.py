@@ -143,9 +143,9 @@ def multi_head_attention(book: Bookkeeping, call: Call) -> Any:
             join(rows, number * heads * size, number)
             book.units.join_axes(value.axes[-1], columns)
     else:
-        weights = (layer.q_proj_weight, layer.k_proj_weight, layer.v_proj_weight)
+        projections = (layer.q_proj_weight, layer.k_proj_weight, layer.v_proj_weight)
         rows = []
-        for number, (value, weight) in enumerate(zip((q, k, v), weights, strict=True)):
+        for number, (value, weight) in enumerate(zip((q, k, v), projections, strict=True)):
             own, columns = book.of_parameter(weight)
             join(own, 0, number)
             book.units.join_axes(value.axes[-1], columns)
@@ -155,14 +155,9 @@ def multi_head_attention(book: Bookkeeping, call: Call) -> Any:
     join(columns, 0, 2)
     book.join_parameter(layer.out_proj.bias, outputs)
     book.read(call, 2)
-    found: list[list[Axis]] = [[*q.axes[:2], outputs]]
-    weights_shape = None if call.result[1] is None else call.result[1].dim()
-    if weights_shape is not None:
-        pair = [None, q.axes[positions], k.axes[positions]]
-        found.append(pair if weights_shape == 3 else [None, None, *pair[1:]])
-    else:
-        found.append([])
-    return found
+    weights = call.result[1]  # of the attention: (samples, queries, keys), perhaps with an axis of heads
+    axes = [] if weights is None else [*[None] * (weights.dim() - 2), q.axes[positions], k.axes[positions]]
+    return [[*q.axes[:2], outputs], axes]
 
 
 def _parameter(call: Call, index: int, name: str) -> Tensor | None:

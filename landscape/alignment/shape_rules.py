@@ -118,15 +118,10 @@ def transpose(_: Bookkeeping, call: Call) -> list[Axis]:
 
 
 def squeeze(_: Bookkeeping, call: Call) -> list[Axis]:
-    x, shape = call.x, iter(call.result.shape)
-    dim = call.argument(1, "dim")
-    if isinstance(dim, int):
-        gone = {dim % x.dims} if x.tensor.shape[dim] == 1 else set()
-    else:
-        gone = {axis for axis, size in enumerate(x.tensor.shape) if size == 1}
-    kept = [entries for axis, entries in enumerate(x.axes) if axis not in gone]
-    assert len(kept) == len(list(shape))
-    return kept
+    x, dim = call.x, call.argument(1, "dim")
+    dims = range(x.dims) if dim is None else [each % x.dims for each in ((dim,) if isinstance(dim, int) else dim)]
+    gone = {each for each in dims if x.tensor.shape[each] == 1}
+    return [entries for axis, entries in enumerate(x.axes) if axis not in gone]
 
 
 def unsqueeze(_: Bookkeeping, call: Call) -> list[Axis]:

@@ -35,6 +35,7 @@ from valleyscope.landscape.figures.contour import (
     values_of,
 )
 from valleyscope.landscape.figures.labels import labels_of, roomiest, shown_points
+from valleyscope.landscape.figures.paper import profile_paths
 from valleyscope.landscape.figures.profile import path_label, path_style
 from valleyscope.landscape.figures.scale import Quantity, Scale
 from valleyscope.landscape.figures.theme import quantity_title, unescaped
@@ -67,7 +68,7 @@ _STYLE: Final[dict[Any, Any]] = {
     "ytick.color": _INKS["muted"],
 }
 _STYLE_LOCK: Final = threading.Lock()  # the style of matplotlib is one for all threads
-_DASHES: Final = {"solid": "-", "dash": (0, (5, 3)), "dot": (0, (1, 1.6))}
+_DASHES: Final = {"solid": "-", "dash": (0, (5, 3)), "dot": (0, (1, 1.6)), "dashdot": (0, (5, 2, 1, 2))}
 # More points than this a side change nothing that can be seen in print, and make an SVG large.
 _FINEST: Final = 101
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
@@ -98,7 +99,7 @@ def _pictures(landscape: Landscape, only: str | None = None) -> Iterator[tuple[s
     for plane in planes if only is None else ():
         for split, value in quantities_of(plane):
             yield f"{plane.name}-{split}-{value}", _plane_picture(plane, split, value, colours, claim)
-    paths = [*landscape.curves.values(), *landscape.lines.values()]
+    paths = profile_paths(landscape)
     if paths and only is None:
         yield "profile", _profile_picture(paths, colours)
     if only is None and (curves := fork_curves(landscape)) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from valleyscope.landscape.claim import claim_of, computed_planes
 from valleyscope.landscape.colours import colours_of
 from valleyscope.landscape.figures.axes import stretch_of
 from valleyscope.landscape.figures.contour import View, contour_parts, quantities_of
-from valleyscope.landscape.figures.profile import profile_parts
+from valleyscope.landscape.figures.profile import ALIGNED, profile_parts
 from valleyscope.landscape.figures.scale import Quantity
 from valleyscope.landscape.figures.theme import Parts, Theme, heading, new_figure, quantity_title
 from valleyscope.landscape.plot_style import STYLE
@@ -94,5 +95,6 @@ def _shown(plane: PlaneRecord) -> list[tuple[str, Quantity]]:
 
 
 def profile_paths(landscape: Landscape) -> list[PathRecord]:
-    """The paths of a profile: curves first, then the straight lines."""
-    return [*landscape.curves.values(), *landscape.lines.values()]
+    """The paths of a profile: curves first, then the straight lines, then those to aligned minima."""
+    aligned = [replace(path, name=f"{path.name} aligned", kind=ALIGNED) for path in landscape.aligned.values()]
+    return [*landscape.curves.values(), *landscape.lines.values(), *aligned]

@@ -15,6 +15,8 @@ from valleyscope.landscape.storage import records
 from valleyscope.landscape.storage.records import PathRecord, recorded
 
 _LOOK: Final = STYLE["profile"]
+ALIGNED: Final = "aligned"
+"""The kind of a line to a minimum with its hidden units in another order, among the paths of a profile."""
 
 
 def profile(
@@ -91,12 +93,14 @@ def path_label(path: PathRecord) -> str:
     >>> path_label(PathRecord("valley", "bezier", "sgd", "altsdp", t, t, {}))
     'curve valley: sgd to altsdp'
     """
-    what = "line" if path.kind == "line" else f"curve {path.name}"
-    return f"{what}: {path.start} to {path.end}"
+    what = "line" if path.kind in ("line", ALIGNED) else f"curve {path.name}"
+    return f"{what}: {path.start} to {path.end}" + (", aligned" if path.kind == ALIGNED else "")
 
 
 def path_style(path: PathRecord, paths: Sequence[PathRecord], colours: Mapping[str, str]) -> Parts:
-    """Solid for curves, dashed for lines; dotted for a line that ends where an earlier one does."""
+    """Solid for curves, dashed for lines, dotted where an earlier one has the same end; thin for aligned lines."""
+    if path.kind == ALIGNED:
+        return {**_LOOK["aligned_line"], "color": colours.get(path.end, STYLE["unnamed"])}
     before = paths[: [other.name for other in paths].index(path.name)]
     again = any(other.kind == "line" and other.end == path.end for other in before)
     look = _LOOK["curve"] if path.kind != "line" else _LOOK["later_line" if again else "line"]

@@ -39,7 +39,8 @@ from valleyscope.landscape.storage.records import TRAJECTORY, PathRecord, PlaneR
 
 _ASSETS: Final = files("valleyscope.landscape.report")
 _PATHS_CAPTION: Final = (
-    "<p>Solid: fitted curves. Dashed and dotted: straight lines. Each has the colour of the minimum where it ends.</p>"
+    "<p>Solid: fitted curves. Dashed and dotted: straight lines, thin those to aligned minima. Each has the colour of "
+    "the minimum where it ends.</p>"
 )
 
 

@@ -19,7 +19,7 @@ const { colours, errorSplit } = data;
 const planes = each(data.planes, Plane.whole);
 const minima = data.minima.map(minimumOf);
 const paths = data.paths.map(pathOf);
-const claim = claimOf(data.verdict, paths);
+const claim = claimOf(data.verdict, paths.filter(({ kind }) => kind !== 'aligned'));
 const entries = profileEntries(paths, colours);
 const runs = minima.map(({ name, epochs }) => ({ label: name, epochs, color: colours[name] }));
 const curved = Object.entries(each(data.curvature, curvatureOf)).map(([name, summary]) => ({ name, color: colours[name], summary }));

@@ -28,6 +28,8 @@ export class LiveExperiment extends EventTarget {
   fitting = {};
   curves = {};
   lines = {};
+  /** Straight lines to minima with their hidden units in the order of the first. */
+  aligned = [];
   files = [];
   /** The response of /contents: planes, provenance, workers and warnings. */
   contents = { planes: {}, provenance: {}, workers: [], warnings: [] };
@@ -214,9 +216,10 @@ export class LiveExperiment extends EventTarget {
   }
 
   async #loadPaths() {
-    const { curves, lines } = await this.#get('/profile');
+    const { curves, lines, aligned = {} } = await this.#get('/profile');
     this.curves = each(curves, pathOf);
     this.lines = each(lines, pathOf);
+    this.aligned = Object.values(aligned).map((path) => ({ ...pathOf(path), name: `${path.name} aligned`, kind: 'aligned' }));
     this.#changed('paths');
   }
 

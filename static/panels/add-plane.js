@@ -32,9 +32,10 @@ export class AddPlane {
     this.node.hidden = !this.allowed || this.#live.active;
   }
 
-  /** Offers three points, such as a pair that the user looks at. */
-  choose(names) {
-    names.slice(0, this.points.length).forEach((name, place) => (this.points[place].value = name));
+  /** Offers the pair that the user looks at, with a third minimum. */
+  choose(pair) {
+    const others = [...this.points.map(({ value }) => value), ...this.#live.experiment.minima].filter((name) => !pair.includes(name));
+    [...pair, others[0]].forEach((name, place) => (this.points[place].value = name));
   }
 
   async #add() {

@@ -41,7 +41,8 @@ export class ProfilesPanel {
 
   /** The paths with their look, those of the judged pair first; of many only those between it and its control. */
   get entries() {
-    const { paths, verdict } = this.#live;
+    const { verdict } = this.#live;
+    const paths = [...this.#live.paths, ...this.#live.aligned];
     const judged = verdict?.between ?? [];
     const beside = [...judged, verdict?.control?.name];
     const joins = ({ start, end }, names) => names.includes(start) && names.includes(end);
@@ -64,14 +65,14 @@ export class ProfilesPanel {
 
   draw() {
     const { entries } = this;
-    const count = this.#live.paths.length;
+    const count = this.#live.paths.length + this.#live.aligned.length;
     this.all.node.hidden = count <= MOST;
     this.all.words.textContent = `all ${count} paths`;
     if (!entries.length) return this.#wait();
     this.node.hidden = false;
     if (!this.#panes.length) this.#arrange();
     this.#drawLegend(entries);
-    this.scrubber.update(this.shown, this.view, this.#live.planes.get(this.view.plane));
+    this.scrubber.update(this.shown.filter(({ path }) => path.kind !== 'aligned'), this.view, this.#live.planes.get(this.view.plane));
     const notes = [...new Set(entries.flatMap(({ path }) => path.note || []))];
     this.summary.replaceChildren(
       dataTable(pathsTable(entries)),

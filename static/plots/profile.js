@@ -6,14 +6,14 @@ const LOOK = style.profile;
 
 /** How people call a path: "curve valley: sgd to altsdp". */
 export function pathLabel({ kind, name, start, end }) {
-  return `${kind === 'line' ? 'line' : `curve ${name}`}: ${start} to ${end}`;
+  return `${['line', 'aligned'].includes(kind) ? 'line' : `curve ${name}`}: ${start} to ${end}${kind === 'aligned' ? ', aligned' : ''}`;
 }
 
-/** Solid for curves, dashed for lines; dotted for a line that ends where an earlier one does. */
+/** Solid for curves, dashed for lines, dotted where an earlier one has the same end; thin for aligned lines. */
 export function pathStyle(path, paths, colours) {
   const before = paths.slice(0, paths.findIndex(({ name }) => name === path.name));
   const again = before.some(({ kind, end }) => kind === 'line' && end === path.end);
-  const look = path.kind !== 'line' ? LOOK.curve : again ? LOOK.later_line : LOOK.line;
+  const look = path.kind === 'aligned' ? LOOK.aligned_line : path.kind !== 'line' ? LOOK.curve : again ? LOOK.later_line : LOOK.line;
   return { ...look, color: colours[path.end] ?? style.unnamed };
 }
 

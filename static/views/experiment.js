@@ -124,7 +124,10 @@ class ExperimentView {
   /** Redraw what depends on the URL or the theme. */
   update(query) {
     showLossUnit(this.live.lossUnit);
-    this.live.judge(pairOf(query, this.live.experiment.minima));
+    const pair = pairOf(query, this.live.experiment.minima);
+    this.live.judge(pair);
+    if (pair && pair.join() !== this.pairOffered) this.addPlane.choose(pair);
+    this.pairOffered = pair?.join();
     this.view = readView(query, this.live.planeOrder, this.live.splits, this.live.hasErrors);
     this.page.dataset.show = SHOWN[this.view.show].panes.length > 1 ? 'pair' : 'single';
     this.surfaces.update(this.view);

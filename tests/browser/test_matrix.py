@@ -111,5 +111,6 @@ def test_the_aligned_matrix_stands_beside_the_one_as_given(open_page: Any, serve
     page = open_page(server, f"{path}?pair=m0,m1")
     idle(page)
     expect(page.locator(".heat.aligned td[title]")).to_have_count(6)
+    expect(page.locator(".profiles .summary")).to_contain_text("line: m0 to m1, aligned")
     expect(page.locator(".heat.aligned td[title^='m0 to m1']")).to_contain_text("✓")
     expect(page.locator(".verdict .badge")).to_have_text(["separate", "one basin up to permutation"])

@@ -269,7 +269,13 @@ def small_errors() -> Landscape:
     return landscape
 
 
-@pytest.mark.parametrize("make", [lambda: cases.landscape(9), overflowing_paths, small_errors])
+def with_aligned_line() -> Landscape:
+    landscape = cases.landscape(9)
+    landscape.aligned = dict(list(landscape.lines.items())[:1])
+    return landscape
+
+
+@pytest.mark.parametrize("make", [lambda: cases.landscape(9), overflowing_paths, small_errors, with_aligned_line])
 def test_profiles_and_the_figure_of_the_paper_are_the_same(page: Page, make: Callable[[], Landscape]) -> None:
     landscape = make()
     colours, paths = colours_of(landscape.minima), figures.profile_paths(landscape)
