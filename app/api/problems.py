@@ -164,7 +164,7 @@ def _walk(parts: list[str | int], document: Any) -> Iterator[str]:
 
     Minima that `methods` or `forks` make are not in the document: their locations stay whole.
     """
-    if parts and parts[0] == "minima" and "minima" not in document:
+    if parts and parts[0] == "minima" and document.get("minima") is None:
         yield from map(str, parts)
         return
     for index, part in enumerate(parts):

@@ -13,7 +13,7 @@ from typing import Any, Final
 from valleyscope.app.experiments.spec_errors import InvalidField, raise_errors
 from valleyscope.app.experiments.spec_errors import Path as FieldPath
 from valleyscope.landscape.analysis.method_table import seed_of
-from valleyscope.training.methods.catalog import METHODS
+from valleyscope.training.methods.catalog import METHODS, NOT_OURS
 
 FIELDS: Final = ("methods", "sparsities", "macs", "seeds", "controls")
 _CONTROL_SEED = 1000
@@ -88,7 +88,8 @@ def _errors(content: Mapping[str, Any]) -> Iterator[InvalidField]:
         name = method.get("method") if isinstance(method, Mapping) else method
         if not isinstance(name, str) or name not in METHODS:
             known = ", ".join(METHODS)
-            yield InvalidField(("methods", index), name, f"method {name!r} is unknown: use one of {known}")
+            why = "is not built here, only its published numbers are shown" if name in NOT_OURS else "is unknown"
+            yield InvalidField(("methods", index), name, f"method {name!r} {why}: use one of {known}")
         if isinstance(method, Mapping) and "seeds" in method:
             yield from _number_errors(("methods", index, "seeds"), method["seeds"], 1, 20)
     yield from _alike(methods)

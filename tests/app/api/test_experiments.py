@@ -167,6 +167,9 @@ def test_unknown_experiments_are_not_found(bare: Server, id: str) -> None:
         assert response.headers["content-type"] == "application/problem+json"
 
 
+COMPARED: dict[str, Any] = {"minima": None, "curves": {}, "planes": {}}
+
+
 @pytest.mark.parametrize(
     ("change", "path"),
     [
@@ -192,6 +195,9 @@ def test_unknown_experiments_are_not_found(bare: Server, id: str) -> None:
         ({"dataset": "npz:/etc/passwd"}, "dataset"),
         ({"dataset": "os:listdir"}, "dataset"),
         ({"dataset": "imagenet"}, "dataset"),
+        ({**COMPARED, "methods": ["ns"], "sparsities": [0.5]}, "minima.ns_50.method"),
+        ({**COMPARED, "methods": ["hesso"], "macs": [0.001]}, "minima.hesso_0.macs"),
+        ({**COMPARED, "methods": ["AMC"], "sparsities": [0.5]}, "methods.0"),
         ({"training": {"epochs": 2001}}, "training.epochs"),
         ({"minima": {"a": {"checkpoint": "../../etc/passwd"}}, "curves": {}, "planes": {}}, "minima.a.checkpoint"),
         ({"name": "a\u0000b"}, "name"),
