@@ -71,7 +71,7 @@ def pareto(rows: Sequence[MethodRow], theme: Theme = "light") -> go.Figure:
 
 def _positions(x: list[float], y: list[float], names: list[str], bottom: float, top: float) -> list[str]:
     """On which side of its point each name stands: where it covers least of the points and of the names before."""
-    width, height = _LABELS["frame"]
+    width, height = _LOOK["frame"]
     mark = _LABELS["mark"]
     places = [
         (across / _ROOM["right"] * width, (top - up) / (top - bottom) * height) for across, up in zip(x, y, strict=True)
@@ -102,7 +102,7 @@ def _overlap(a: Box, b: Box) -> float:
 
 def _outside(box: Box) -> float:
     """How much of a box lies outside the frame."""
-    width, height = _LABELS["frame"]
+    width, height = _LOOK["frame"]
     return (box[2] - box[0]) * (box[3] - box[1]) - _overlap(box, (0, 0, width, height))
 
 

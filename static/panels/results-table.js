@@ -62,7 +62,7 @@ export class ResultsTable {
     this.remarks.hidden = !this.found.remarks?.length;
     this.remarks.replaceChildren(...(this.found.remarks ?? []).map((text) => element('li', {}, text)));
     this.place.replaceChildren(...(main ? [dataTable(main)] : []), ...others);
-    if (figure) this.#plot.draw(() => figure(this.found, { mode: this.#shared.theme.mode }));
+    if (figure) this.#plot.draw((view) => figure(this.found, { ...view, mode: this.#shared.theme.mode }));
   }
 
   close() {

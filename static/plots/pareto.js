@@ -4,13 +4,14 @@ import { colourScale } from './contour.js';
 import { baseLayout, escaped, style } from './theme.js';
 
 const LOOK = style.pareto;
-const { frame: FRAME, character: CHARACTER, height: HEIGHT, mark: MARK, positions: POSITIONS } = LOOK.labels;
+const { character: CHARACTER, height: HEIGHT, mark: MARK, positions: POSITIONS } = LOOK.labels;
 
 /** A figure {data, layout} of the rows with accuracy and multiply-adds; a bar is the standard deviation over seeds.
  *
  * Networks with less than half of the best accuracy stand at the lower edge, with their number: the others need the room.
  */
-export function paretoFigure(rows, { mode }) {
+export function paretoFigure(rows, { mode, narrow }) {
+  const { frame, colorbar, layout } = narrow ? { ...LOOK, ...LOOK.narrow } : LOOK;
   const shown = rows.filter(({ values }) => values.macs && values.test_accuracy);
   const accuracies = shown.map((row) => mean(row, 'test_accuracy'));
   const rises = shown.map((row) => mean(row, 'rise'));
@@ -34,7 +35,7 @@ export function paretoFigure(rows, { mode }) {
       array: shown.map(({ values }, index) => (low[index] ? 0 : values.test_accuracy.deviation ?? 0)),
     },
     text: names.map(escaped),
-    textposition: positions(x, y, names, range),
+    textposition: positions(x, y, names, range, frame),
     marker: {
       ...LOOK.marker,
       color: rises,
@@ -42,26 +43,26 @@ export function paretoFigure(rows, { mode }) {
       cmax: Math.max(LOOK.room.rise, ...rises.filter((_, index) => !low[index])),
       symbol: low.map((is) => LOOK.symbols[Number(is)]),
       colorscale: colourScale('loss'),
-      colorbar: LOOK.colorbar,
+      colorbar,
     },
     customdata: accuracies.map((accuracy, index) => [accuracy, rises[index]]),
     hovertemplate: '<b>%{text}</b><br>%{customdata[0]:.1%} test accuracy<br>%{x:.0%} of the multiply-adds'
       + '<br>rise to SGD %{customdata[1]:.3g} nats<extra></extra>',
   };
   const xaxis = { ...LOOK.xaxis, range: [0, LOOK.room.right] };
-  return { data: [trace], layout: baseLayout(mode, { ...LOOK.layout, xaxis, yaxis: { ...LOOK.yaxis, range } }) };
+  return { data: [trace], layout: baseLayout(mode, { ...layout, xaxis, yaxis: { ...LOOK.yaxis, range } }) };
 }
 
 /** On which side of its point each name stands: where it covers least of the points and of the names before. */
-function positions(x, y, names, range) {
+function positions(x, y, names, range, frame) {
   const places = x.map((across, index) => [
-    (across / LOOK.room.right) * FRAME[0],
-    ((range[1] - y[index]) / (range[1] - range[0])) * FRAME[1],
+    (across / LOOK.room.right) * frame[0],
+    ((range[1] - y[index]) / (range[1] - range[0])) * frame[1],
   ]);
   const taken = places.map(([left, top]) => [left - MARK, top - MARK, left + MARK, top + MARK]);
   return names.map((name, index) => {
     const boxes = Object.entries(POSITIONS).map(([position, side]) => ({ position, box: labelBox(places[index], name, side) }));
-    const faults = boxes.map(({ box }) => outside(box) + taken.reduce((sum, other, at) => sum + (at === index ? 0 : overlap(box, other)), 0));
+    const faults = boxes.map(({ box }) => outside(box, frame) + taken.reduce((sum, other, at) => sum + (at === index ? 0 : overlap(box, other)), 0));
     const chosen = boxes[faults.indexOf(Math.min(...faults))];
     taken.push(chosen.box);
     return chosen.position;
@@ -78,7 +79,7 @@ const overlap = (a, b) =>
   Math.max(0, Math.min(a[2], b[2]) - Math.max(a[0], b[0])) * Math.max(0, Math.min(a[3], b[3]) - Math.max(a[1], b[1]));
 
 /** How much of a box lies outside the frame. */
-const outside = (box) => (box[2] - box[0]) * (box[3] - box[1]) - overlap(box, [0, 0, ...FRAME]);
+const outside = (box, frame) => (box[2] - box[0]) * (box[3] - box[1]) - overlap(box, [0, 0, ...frame]);
 
 /** The mean of a column; SGD itself has no rise to SGD. */
 const mean = ({ values }, column) => values[column]?.mean ?? 0;
