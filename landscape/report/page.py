@@ -132,7 +132,8 @@ def _methods_section(landscape: Landscape) -> str:
     if not rows:
         return ""
     said = "".join(f"<p>{text(remark)}</p>" for remark in remarks(rows))
-    plot = _figure("test accuracy over the multiply-adds left", kind="pareto")
+    pictured = any({"macs", "test_accuracy"} <= row.values.keys() for row in rows)
+    plot = _figure("test accuracy over the multiply-adds left", kind="pareto") if pictured else ""
     content = said + plot + tables.methods_table(rows)
     if published := published_beside(landscape.spec or {}):
         content += f"<h3>Published, not ours</h3>{tables.published_table(published)}"

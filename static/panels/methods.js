@@ -26,6 +26,7 @@ export const methodsPanel = (live, shared) => new ResultsTable(live, shared, {
   label: 'test accuracy over the multiply-adds left',
   expected: ({ experiment }) => experiment.spec.methods,
   figure: ({ rows }, look) => paretoFigure(rows, look),
+  pictured: ({ rows }) => rows.some(({ values }) => values.macs && values.test_accuracy),
   table: ({ rows }) => {
     const shown = COLUMNS.filter(([column]) => rows.some(({ values }) => values[column]));
     return {

@@ -14,7 +14,7 @@ export class ResultsTable {
 
   /**
    * @param {{path: string, title: string, expected: (live) => boolean, table?: (found) => object, more?: (found) => Node[],
-   *   figure?: (found, look) => object, label?: string, note?: string}} about
+   *   figure?: (found, look) => object, pictured?: (found) => boolean, label?: string, note?: string}} about
    *   path: of the experiment's REST resource, and the class of the section; expected: whether to ask for it at all
    */
   constructor(live, shared, about) {
@@ -54,7 +54,7 @@ export class ResultsTable {
 
   draw() {
     if (!this.found) return;
-    const { table, more, figure } = this.#about;
+    const { table, more, figure, pictured } = this.#about;
     const main = table?.(this.found);
     const others = more?.(this.found) ?? [];
     this.node.hidden = !main?.rows.length && !others.length;
@@ -62,7 +62,9 @@ export class ResultsTable {
     this.remarks.hidden = !this.found.remarks?.length;
     this.remarks.replaceChildren(...(this.found.remarks ?? []).map((text) => element('li', {}, text)));
     this.place.replaceChildren(...(main ? [dataTable(main)] : []), ...others);
-    if (figure) this.#plot.draw((view) => figure(this.found, { ...view, mode: this.#shared.theme.mode }));
+    if (!figure) return;
+    this.#plot.node.hidden = pictured?.(this.found) === false;
+    if (!this.#plot.node.hidden) this.#plot.draw((view) => figure(this.found, { ...view, mode: this.#shared.theme.mode }));
   }
 
   close() {

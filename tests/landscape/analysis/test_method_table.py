@@ -128,3 +128,13 @@ def test_remarks_name_collapsed_networks_and_simple_methods_that_do_as_well() ->
 
 def test_other_landscapes_have_no_table() -> None:
     assert method_table(Landscape("plain", minima={"sgd": network("sgd", "sgd", 0.9)})) == []
+
+
+def test_losses_without_accuracy_have_a_table_and_no_figure_of_accuracy() -> None:
+    landscape = compared()
+    assert 'data-kind="pareto"' in report_html(landscape)
+    for minimum in landscape.minima.values():
+        del minimum.final["test_accuracy"]
+    page = report_html(landscape)
+    assert 'data-kind="pareto"' not in page
+    assert "one-shot_50" in page
