@@ -13,14 +13,7 @@ import sqlalchemy as sa
 from valleyscope.app.experiments.report_renderer import ReportRenderer
 from valleyscope.app.jobs.orchestrator import OrchestratorContext, orchestrate
 from valleyscope.app.jobs.process_registry import ProcessEntry, process_ids
-from valleyscope.app.jobs.queue import (
-    CONTROL,
-    ORCHESTRATED_AT_ONCE,
-    JobQueue,
-    experiment_job,
-    orchestrated_at_once,
-    poll_seconds,
-)
+from valleyscope.app.jobs.queue import CONTROL, ORCHESTRATED_AT_ONCE, JobQueue, experiment_job, orchestrated_at_once
 from valleyscope.app.jobs.task_table import TaskTable
 from valleyscope.app.periodic_thread import PeriodicThread
 from valleyscope.app.storage.database import Database
@@ -108,7 +101,8 @@ class OrchestratorPool:
             workers = len(process_ids(connection, "worker"))
             extra = min(ORCHESTRATED_AT_ONCE, connection.execute(urgent).scalar_one())
         self.jobs.set_limits(
-            poll_seconds=poll_seconds(busy=bool(self._orchestrating), workers=workers),
+            busy=bool(self._orchestrating),
+            workers=workers,
             orchestrated=orchestrated_at_once(workers) + extra,
         )
 

@@ -35,8 +35,8 @@ GENERATION = 2
 program; those of a newer one take over what an older one left in the queues, and never the other way round."""
 
 _APPLICATION = "valleyscope"
-_CONTROL_POLL_SECONDS = 0.1
-_IDLE_POLL_SECONDS = 0.2
+_IDLE_POLL_SECONDS = 0.25  # each poll costs about 2 ms of CPU time, in every process
+_BUSY_CONTROL_POLL_SECONDS = 0.1
 _BUSY_POLL_SECONDS = 0.04
 _POLLS_PER_SECOND = 50.0  # of all workers together: the load on Postgres stays the same for more of them
 _STOP_SECONDS = 5.0
@@ -180,13 +180,17 @@ class JobQueue:
             self._client.destroy()
             self._client = None
 
-    def set_limits(self, *, poll_seconds: float, orchestrated: int) -> None:
-        """How often each worker polls, and how many experiments each API process runs at once."""
-        gpu, control = self.client.retrieve_queue(GPU), self.client.retrieve_queue(CONTROL)
-        if gpu is not None and gpu.polling_interval_sec != poll_seconds:
-            gpu.set_polling_interval_sec(poll_seconds)
-        if control is not None and control.worker_concurrency != orchestrated:
-            control.set_worker_concurrency(orchestrated)
+    def set_limits(self, *, busy: bool, workers: int, orchestrated: int) -> None:
+        """How often processes poll, and how many experiments each API process runs at once."""
+        control_seconds = _BUSY_CONTROL_POLL_SECONDS if busy else _IDLE_POLL_SECONDS
+        for name, seconds in ((GPU, poll_seconds(busy=busy, workers=workers)), (CONTROL, control_seconds)):
+            queue = self.client.retrieve_queue(name)
+            if queue is None:
+                continue
+            if queue.polling_interval_sec != seconds:
+                queue.set_polling_interval_sec(seconds)
+            if name == CONTROL and queue.worker_concurrency != orchestrated:
+                queue.set_worker_concurrency(orchestrated)
 
     def enqueue_experiment(self, connection: sa.Connection, experiment: str, run: int, priority: int) -> None:
         self._enqueue(connection, "experiment", CONTROL, experiment_job(experiment, run), priority + 1, experiment, run)
@@ -270,10 +274,9 @@ class JobQueue:
         # What is registered already stays as it is when a worker joins: the API process sets the polling intervals.
         on_conflict: Literal["always_update", "never_update"]
         on_conflict = "always_update" if self._queue == CONTROL else "never_update"
-        limits = ((CONTROL, ORCHESTRATED_AT_ONCE, _CONTROL_POLL_SECONDS), (GPU, 1, _IDLE_POLL_SECONDS))
-        for name, concurrency, seconds in limits:
+        for name, concurrency in ((CONTROL, ORCHESTRATED_AT_ONCE), (GPU, 1)):
             DBOS.register_queue(
-                name, worker_concurrency=concurrency, polling_interval_sec=seconds, on_conflict=on_conflict
+                name, worker_concurrency=concurrency, polling_interval_sec=_IDLE_POLL_SECONDS, on_conflict=on_conflict
             )
 
     def _run(self, *arguments: str | int) -> None:
