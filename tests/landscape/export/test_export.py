@@ -82,6 +82,7 @@ def test_paths_points_and_training_are_tables_too(tmp_path: Path) -> None:
         "tracks.csv",
         "paths.csv",
         "matrix.csv",
+        "map.csv",
         "minima.csv",
         "training.csv",
         "layers.csv",
