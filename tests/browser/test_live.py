@@ -81,7 +81,7 @@ def test_training_surface_and_verdict_appear_by_themselves(server: Server, open_
 
 def test_a_killed_server_is_waited_for_and_caught_up_with(server: Server, open_page: Any) -> None:
     with occupied(server):
-        experiment = server.submit(name="interrupted", training={"epochs": 100, "batch_size": 64})
+        experiment = server.submit(name="interrupted", training={"epochs": 40, "batch_size": 64})
         page = open_page(server, f"/experiments/{experiment}")
         page.guard.expect(LOST)
         expect(page.locator(".verdict")).to_contain_text("No verdict yet")

@@ -77,7 +77,7 @@ def assert_equal_to_undisturbed(directory: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("wanted", [4, pytest.param(10, marks=pytest.mark.drill)])
+@pytest.mark.parametrize("wanted", [2, pytest.param(10, marks=pytest.mark.drill)])
 def test_kills_at_random_moments_change_nothing(tmp_path: Path, wanted: int) -> None:
     chance = random.Random(time.time_ns())
     kills = 0

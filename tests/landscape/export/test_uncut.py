@@ -34,7 +34,7 @@ def shaped(height: float) -> Landscape:
     return landscape
 
 
-@pytest.mark.parametrize("height", [0.05, 0.3, 1.0, 3.0, 12.0])
+@pytest.mark.parametrize("height", [0.05, 1.0, 12.0])
 def test_nothing_of_an_exported_picture_is_cut(height: float, tmp_path: Path) -> None:
     pictures = export(shaped(height), tmp_path, ["png"])
     assert len(pictures) == 10
