@@ -238,7 +238,7 @@ def test_the_tolerance_is_a_contour_with_its_value(still: Page, server: Server, 
     assert contours == 2, "a line and its halo"
     shown = next(text for text in texts if text.startswith("tolerance: loss ≤"))
     assert float(shown.rpartition(" ")[2]) == pytest.approx(level, rel=0.01)
-    expect(still.locator(".surfaces .caption")).to_contain_text("Black contour")
+    expect(still.locator(".surfaces .caption")).to_contain_text("Bold contour")
 
 
 def test_every_picture_has_its_numbers_behind_it(page: Page, server: Server, finished: str) -> None:
