@@ -128,7 +128,7 @@ def main() -> int:
 def measured(browser: Browser, address: str, experiment: str) -> Iterator[Timing]:
     yield from visits(browser, f"{address}/", "list of experiments", READY["list"], (FIRST, SECOND))
     one = f"{address}/experiments/{experiment}"
-    yield from visits(browser, one, "one experiment, contours drawn", READY["experiment"], (None, None))
+    yield from visits(browser, one, "one experiment, contours drawn", READY["experiment"], (FIRST, SECOND))
     yield from redraws(browser, one)
 
 

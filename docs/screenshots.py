@@ -50,7 +50,7 @@ def main() -> int:
         shoot(browser, f"{address}/compare?ids={DEMO},{OTHER}&plane=basins", "compare-light", 1440, "light")
         shoot(browser, f"{address}/", "list-light", 1440, "light", whole=False)
         for theme, path in DEMO_PICTURES.items():
-            save(taken(browser, f"{main_view}?plane=basins", 1200, theme, part=".surfaces .pictures"), path)
+            save(taken(browser, f"{main_view}?show=train-loss", 720, theme, part=".surfaces .pictures", scale=2), path)
         browser.close()
     export()
     return 0
@@ -90,11 +90,19 @@ def shoot(browser: Browser, address: str, name: str, width: int, theme: str, *, 
 
 
 def taken(
-    browser: Browser, address: str, width: int, theme: str, *, whole: bool = True, part: str | None = None
+    browser: Browser,
+    address: str,
+    width: int,
+    theme: str,
+    *,
+    whole: bool = True,
+    part: str | None = None,
+    scale: float = 1,
 ) -> bytes:
     """The picture of a page, or of a part of it."""
     scheme = "dark" if theme == "dark" else "light"
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    viewport = {"width": width, "height": 900}
+    context = browser.new_context(viewport=viewport, color_scheme=scheme, device_scale_factor=scale)
     page = context.new_page()
     page.set_default_timeout(120_000)
     page.goto(address)

@@ -85,21 +85,6 @@ export async function send(method, path, { body, headers = {}, signal, type = 'a
 const json = async (response) => (response.status === 204 ? null : response.json());
 const text = (response) => response.text();
 
-/** Values of a plane, from the binary form of /surface. Rows are values of y. */
-function unpackSurface(buffer) {
-  const [rows, columns] = new Uint32Array(buffer, 0, 2);
-  const count = rows * columns;
-  const floats = new Float64Array(buffer, 8, columns + rows + count);
-  return {
-    rows,
-    columns,
-    x: floats.subarray(0, columns),
-    y: floats.subarray(columns, columns + rows),
-    z: floats.subarray(columns + rows),
-    done: new Uint8Array(buffer, 8 + 8 * floats.length, count),
-  };
-}
-
 export const api = {
   connection,
   get: (path, options) => send('GET', path, { read: text, ...options }).then(JSON.parse),
@@ -110,8 +95,6 @@ export const api = {
   upload: (path, file, options) => send('POST', path, { body: file, type: 'application/octet-stream', ...options }).then(json),
   /** Sends a form with files; the browser writes its content type. */
   form: (path, form, options) => send('POST', path, { body: form, type: null, ...options }).then(json),
-  binary: (path, options) =>
-    send('GET', path, { accept: 'application/octet-stream', ...options }).then((response) => response.arrayBuffer()).then(unpackSurface),
   /** The bytes of a file, also where the server wants a key. */
   blob: (path, options) => send('GET', path, { accept: '*/*', ...options }).then((response) => response.blob()),
   /**

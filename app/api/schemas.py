@@ -120,21 +120,18 @@ class ToleranceLevel(ResponseModel):
     floor: float | None = Field(None, description="of a slope: the lowest value of the line plus the tolerance")
 
 
-class Surface(ResponseModel):
-    """Values on the grid of a plane; a row is one value of y."""
+class PlaneFields(ResponseModel):
+    """All of a plane but its values."""
 
     experiment: Identifier
     plane: str
     kind: str = Field(description="through, around or principal")
-    split: str
-    value: Literal["loss", "error", "loss_error", "error_error"]
     unit: str = Field(description="of both axes")
     loss_unit: str = Field("nats", description="of losses; empty for a loss with a unit of its own, such as mse")
     complete: bool = Field(description="whether every point is computed")
     computed: int = Field(description="number of computed points")
     x: TypedArray
     y: TypedArray
-    z: TypedArray = Field(description="values; NaN where not computed, infinity where the loss overflowed")
     done: TypedArray = Field(description="1 where computed")
     points: dict[str, list[float]] = Field(description="named points: x and y, projected if they are off the plane")
     distances: dict[str, float] = Field(description="distance of each named point from the plane")
@@ -147,11 +144,27 @@ class Surface(ResponseModel):
         default_factory=dict, description="of trajectories: distance of every snapshot from the plane"
     )
     axes: list[str] = Field([], description="where x and y lead, for planes along measured directions; else empty")
-    level: ToleranceLevel | None = Field(description="null before the verdict, or if the plane does not show its claim")
     note: str
     estimate: dict[str, Any] = Field(
         {},
         description="of an estimated surface: accuracy, evaluated (share of all pairs computed), settled, exact splits",
+    )
+
+
+class Surface(PlaneFields):
+    """Values on the grid of a plane; a row is one value of y."""
+
+    split: str
+    value: Literal["loss", "error", "loss_error", "error_error"]
+    z: TypedArray = Field(description="values; NaN where not computed, infinity where the loss overflowed")
+    level: ToleranceLevel | None = Field(description="null before the verdict, or if the plane does not show its claim")
+
+
+class Plane(PlaneFields):
+    """A plane with all that was recorded on it."""
+
+    grids: dict[str, TypedArray] = Field(
+        description='values by split and quantity, such as "train loss", "test error" or "train loss_error"'
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -87,16 +88,17 @@ def _submit(options: argparse.Namespace, console: Console) -> int:
 
 def _jobs(options: argparse.Namespace, console: Console) -> int:
     client = connect(options.server)
-    table = Table()
-    for column in ("id", "name", "state", "progress", "created", "rise", "verdict"):
-        table.add_column(column, no_wrap=column in ("id", "state", "created", "rise"))
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for column in ("id", "name", "state", "created", "rise", "verdict"):
+        table.add_column(column, no_wrap=column not in ("name", "verdict"))
     for number, row in enumerate(client.experiments(state=options.state, search=options.search)):
         if number >= options.limit:
             break
-        created = datetime.fromisoformat(row["created"]).astimezone().strftime("%Y-%m-%d %H:%M")
+        created = datetime.fromisoformat(row["created"]).astimezone().strftime("%m-%d %H:%M")
+        state = f"{row['state']} {100 * row['progress']:.0f} %" if row["state"] == "running" else row["state"]
         verdict = row["verdict_kind"] or row["error"] or ""
         rise = "" if row["rise"] is None else f"{row['rise']:.3f}"
-        table.add_row(row["id"], row["name"], row["state"], f"{100 * row['progress']:.0f} %", created, rise, verdict)
+        table.add_row(row["id"], row["name"], state, created, rise, verdict)
     console.print(table)
     return 0
 

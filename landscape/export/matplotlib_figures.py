@@ -42,7 +42,7 @@ from valleyscope.landscape.figures.theme import quantity_title, unescaped
 from valleyscope.landscape.figures.tolerance_contour import (
     floor_lines,
     floor_text,
-    long_lines,
+    labelled_line,
     tolerance_lines,
     tolerance_text,
 )
@@ -220,7 +220,7 @@ def _draw_tolerance(axes: Axes, plane: PlaneRecord, values: Floats, level: Level
         if not lines:
             continue
         text = text_of(level, scale)
-        place = roomiest(plane, text, long_lines(lines), named)
+        place = roomiest(plane, text, labelled_line(plane, lines), named)
         named.append((place, text))
         box = {"boxstyle": "square,pad=0.2", "facecolor": _WHITE, "alpha": 0.88, "edgecolor": _OUTLINE}
         axes.annotate(text, place, ha="center", va="center", fontsize=6.5, bbox=box | {"linewidth": 0.6}, zorder=4)

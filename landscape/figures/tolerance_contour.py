@@ -45,7 +45,7 @@ def _lines_at(plane: PlaneRecord, values: Floats, height: float) -> list[Floats]
 
 
 def tolerance_label(plane: PlaneRecord, lines: list[Floats], level: Level, scale: Scale, theme: Theme) -> list[Parts]:
-    """The label of the contour, where it has most room on its longest line."""
+    """The label of the contour, where it has most room on the line around the claim."""
     return label_on(plane, lines, tolerance_text(level, scale), theme)
 
 
@@ -62,7 +62,7 @@ def label_on(
     if not lines:
         return []
     beside = [((other["x"], other["y"]), other["text"]) for other in others]
-    x, y = roomiest(plane, text, long_lines(lines), beside)
+    x, y = roomiest(plane, text, labelled_line(plane, lines), beside)
     return [{**themed(STYLE["label"], theme), "x": x, "y": y, "text": text, "xanchor": "center", "yanchor": "middle"}]
 
 
@@ -75,10 +75,12 @@ def floor_text(level: Level, scale: Scale) -> str:
     return f"level: {scale.quantity} ≤ {scale.label(level.floor)}"
 
 
-def long_lines(lines: list[Floats]) -> Floats:
-    """The places of the longest line, then of the others that are at least half as long: where a label may stand."""
+def labelled_line(plane: PlaneRecord, lines: list[Floats]) -> Floats:
+    """The line for a label: the nearest to the plane's first point, of those at least half as long as the longest."""
     longest = max(map(len, lines))
-    return np.concatenate(sorted((line for line in lines if 2 * len(line) >= longest), key=len, reverse=True))
+    long = sorted((line for line in lines if 2 * len(line) >= longest), key=len, reverse=True)
+    first = next((plane.points[name] for name in plane.defining if name in plane.points), None)
+    return long[0] if first is None else min(long, key=lambda line: float(np.hypot(*(line - first).T).min()))
 
 
 def joined(lines: list[Floats]) -> Floats:

@@ -5,18 +5,19 @@ import { Thumbnail } from './thumbnail.js';
 /**
  * A finished landscape of the gallery: picture, title, verdict, and what it shows.
  * @param {object} item of /api/gallery
- * @param {HTMLElement | null} [tick] a control to choose it
+ * @param {{tick?: HTMLElement, heading?: string}} [options] a control to choose it; the element of its title
  */
-export function galleryCard(api, item, tick = null) {
+export function galleryCard(api, item, { tick = null, heading = 'h3' } = {}) {
   const thumbnail = new Thumbnail(api);
   thumbnail.show(item);
   const address = `/experiments/${item.id}`;
   return element('li.gallery-card', { 'data-id': item.id, 'data-state': 'done' },
     element('a.picture', { href: address, tabIndex: -1, 'aria-hidden': 'true' }, thumbnail.canvas),
     element('div.gallery-text', {},
-      element('div.row', {}, experimentBadge(item), tick),
-      element('h3', {}, element('a', { href: address }, item.name)),
-      element('p.soft', {}, item.shows)));
+      experimentBadge(item),
+      element(heading, {}, element('a', { href: address }, item.name)),
+      element('p.soft', {}, item.shows),
+      tick));
 }
 
 /** All cards; none if they cannot be read, since nothing depends on them. */

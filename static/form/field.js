@@ -11,7 +11,7 @@ import { words } from './schema.js';
 export function formField(field, { path, label = words(path.at(-1)), value, defaultValue, choices, none, onchange }) {
   const id = uniqueId('field');
   const made = control(field, { id, label, choices, none, onchange: () => onchange(made.read()) });
-  const hint = element('p.hint', { id: `${id}-hint` }, field.description);
+  const hint = element('p.hint', { id: `${id}-hint` }, withCode(field.description));
   const error = element('p.wrong', { id: `${id}-error`, hidden: true });
   const group = made.inputs.length > 1;
   made.showDefault(defaultValue);
@@ -36,4 +36,9 @@ export function formField(field, { path, label = words(path.at(-1)), value, defa
       }
     },
   };
+}
+
+/** Text in which names of fields stand between backticks. */
+function withCode(text) {
+  return (text ?? '').split('`').map((part, index) => (index % 2 ? element('code', {}, part) : part));
 }

@@ -2,7 +2,7 @@
 
 import { fromJson } from '../plots/numbers.js';
 import { claimOf, planesInOrder } from './claim.js';
-import { Plane, decoded } from './plane.js';
+import { Plane } from './plane.js';
 import { curvatureOf, each, minimumOf, pathOf } from './records.js';
 
 const REFRESH_DELAY = 1500;
@@ -254,22 +254,10 @@ export class LiveExperiment extends EventTarget {
 
   /** All quantities of a plane; a plane that is not computed yet is skipped. */
   async #loadPlane(name) {
-    const present = this.contents.planes[name]?.splits ?? [];
-    const splits = this.splits.filter((split) => present.includes(split)); // of an upload, not all planes have all
-    if (!splits.length) return;
-    const ask = (split, value) => `/surface?plane=${encodeURIComponent(name)}&split=${split}&value=${value}`;
     try {
-      const first = await this.#get(ask(splits[0], 'loss'));
-      const plane = this.planes.get(name) ?? new Plane(first);
-      mergeRecorded(plane, splits[0], 'loss', decoded(first.z), decoded(first.done));
-      plane.estimate = first.estimate ?? {};
-      const errors = 'accuracy' in plane.estimate ? ['loss_error', 'error_error'] : [];
-      const others = splits.flatMap((split) => ['loss', 'error', ...errors].map((value) => [split, value])).slice(1);
-      const answers = await Promise.all(others.map(([split, value]) => this.#binary(ask(split, value))));
-      answers.forEach(({ z, done }, index) => mergeRecorded(plane, ...others[index], z, done));
-      plane.markDone(
-        answers.reduce((both, { done }) => both.map((known, index) => known & done[index]), decoded(first.done)),
-      );
+      const answer = await this.#get(`/planes/${encodeURIComponent(name)}`);
+      const plane = this.planes.get(name) ?? new Plane(answer);
+      plane.take(answer);
       for (const tile of this.#tiles.get(name) ?? []) plane.addTile(tile);
       this.#tiles.delete(name);
       this.planes.set(name, plane);
@@ -359,16 +347,6 @@ export class LiveExperiment extends EventTarget {
   #get(path) {
     return this.#api.get(this.#path + path, { signal: this.#closing.signal });
   }
-
-  #binary(path) {
-    return this.#api.binary(this.#path + path, { signal: this.#closing.signal });
-  }
 }
 
 const hasOwnUnit = ({ spec } = {}) => ['mse', 'l1'].includes(spec?.loss);
-
-/** Files of other tools may lack a quantity: then none of the computed points has a value. */
-function mergeRecorded(plane, split, quantity, values, done) {
-  const computed = values.filter((_, index) => done[index]);
-  if (!computed.length || computed.some((value) => !Number.isNaN(value))) plane.merge(split, quantity, values, done);
-}

@@ -1,7 +1,7 @@
 // A plane of an experiment: its grid, the values computed so far, and the coordinates of named points and paths.
 
 export class Plane {
-  /** @param answer the JSON of /surface, for any quantity: all quantities share grid, points and paths */
+  /** @param answer the JSON of a plane: its grid, points and paths */
   constructor(answer) {
     this.name = answer.plane;
     this.kind = answer.kind;
@@ -17,7 +17,6 @@ export class Plane {
     this.points = answer.points;
     this.distances = answer.distances;
     this.defining = answer.defining;
-    this.estimate = answer.estimate ?? {};
     this.paths = Object.fromEntries(
       Object.entries(answer.paths).map(([name, pairs]) => [name, columnsOf(decoded(pairs))]),
     );
@@ -26,15 +25,22 @@ export class Plane {
     this.done = new Uint8Array(this.rows * this.columns);
     this.computed = 0;
     this.grids = new Map();
+    this.estimate = {};
   }
 
   /** A plane with all its values at once: `grids` has an array for each "split quantity" that was recorded. */
   static whole(answer) {
     const plane = new Plane(answer);
-    const done = decoded(answer.done);
-    for (const [key, values] of Object.entries(answer.grids)) plane.merge(...key.split(' '), decoded(values), done);
-    plane.markDone(done);
+    plane.take(answer);
     return plane;
+  }
+
+  /** Take over the computed values; those from tiles stay elsewhere. */
+  take(answer) {
+    const done = decoded(answer.done);
+    for (const [key, values] of Object.entries(answer.grids)) this.merge(...key.split(' '), decoded(values), done);
+    this.markDone(done);
+    this.estimate = answer.estimate ?? {};
   }
 
   get extent() {
@@ -71,7 +77,7 @@ export class Plane {
     return (this.distances[name] ?? 0) > 0.01 * Math.max(...this.extent);
   }
 
-  /** Add values from /surface; values from tiles stay. */
+  /** Add the values of a quantity where they are computed. */
   merge(split, quantity, values, done) {
     if (quantity === 'error' && neverRecorded(values, done)) return null;
     const grid = this.grid(split, quantity);
@@ -109,7 +115,9 @@ function neverRecorded(values, done) {
 
 /** An array as the API sends it in JSON: its type, base64 of its little-endian bytes. */
 export function decoded({ dtype, bdata }) {
-  const bytes = Uint8Array.from(atob(bdata), (character) => character.charCodeAt(0));
+  const text = atob(bdata);
+  const bytes = new Uint8Array(text.length);
+  for (let index = 0; index < bytes.length; index++) bytes[index] = text.charCodeAt(index);
   return dtype === 'u1' ? bytes : new Float64Array(bytes.buffer);
 }
 

@@ -39,6 +39,7 @@ export class MinimaPanel {
     this.place.replaceChildren(
       dataTable({
         caption: 'minima',
+        stacked: true,
         text: ['minimum', 'optimiser'],
         numbers: [
           ...METRICS,

@@ -52,7 +52,7 @@ export class SurfacesPanel {
     this.clip = clipSlider((value) =>
       urlState.set({ [this.#compared || this.#first[1] === 'loss' ? 'clip' : 'eclip']: value }),
     );
-    this.reset = element('button', { type: 'button', onclick: () => urlState.push({ zoom: null, camera: null }) },
+    this.reset = element('button.reset', { type: 'button', onclick: () => urlState.push({ zoom: null, camera: null }) },
       'whole plane');
     this.cameras = new CameraButtons((camera) => urlState.push({ camera }));
     this.player = this.#compared ? null : new TrajectoryPlayer({ ...members[0], onmove: () => this.mark() });
@@ -77,8 +77,7 @@ export class SurfacesPanel {
     this.form.show(view.form);
     this.log.show(view.log);
     this.log.input.disabled = SHOWN[this.view.show].panes.every(([, value]) => value === 'error');
-    // It keeps its room: the toolbar must not wrap under a wheel that zooms.
-    this.reset.style.visibility = view.zoom || view.camera ? '' : 'hidden';
+    this.reset.classList.toggle('idle', !view.zoom && !view.camera);
     this.draw();
   }
 

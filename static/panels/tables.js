@@ -110,6 +110,7 @@ export function pathsTable(entries) {
   const ends = (list, text) => (list?.length ? `${text(Math.min(...list))} to ${text(Math.max(...list))}` : '–');
   return {
     caption: 'paths between the minima',
+    stacked: true,
     text: ['path'],
     numbers: [inLossUnit('barrier'), 'length', 'train loss', ...(hasErrors ? ['test error'] : [])],
     rows: entries.map(({ path, label, line }) => [

@@ -26,7 +26,7 @@ function linesAt(plane, values, height) {
   return levelLines(columns.map((column) => plane.x[column]), rows.map((row) => plane.y[row]), grid, height);
 }
 
-/** The label of the contour, where it has most room on its longest line. */
+/** The label of the contour, where it has most room on the line around the claim. */
 export function toleranceLabel(plane, lines, level, scale, mode) {
   return labelOn(plane, lines, `tolerance: ${scale.quantity} ≤ ${scale.label(level.value)}`, mode);
 }
@@ -39,14 +39,19 @@ export function floorLabel(plane, lines, level, scale, mode, others) {
 function labelOn(plane, lines, text, mode, others = []) {
   if (!lines.length) return [];
   const beside = others.map((other) => [[other.x, other.y], other.text]);
-  const [x, y] = roomiest(plane, text, longLines(lines), beside);
+  const [x, y] = roomiest(plane, text, labelledLine(plane, lines), beside);
   return [{ ...themed(style.label, mode), x, y, text, xanchor: 'center', yanchor: 'middle' }];
 }
 
-/** The places of the longest line, then of the others that are at least half as long: where a label may stand. */
-function longLines(lines) {
+/** The line for a label: the nearest to the plane's first point, of those at least half as long as the longest. */
+function labelledLine({ points, defining }, lines) {
   const longest = Math.max(...lines.map((line) => line.length));
-  return lines.filter((line) => 2 * line.length >= longest).sort((one, other) => other.length - one.length).flat();
+  const long = lines.filter((line) => 2 * line.length >= longest).sort((one, other) => other.length - one.length);
+  const first = defining.find((name) => name in points);
+  if (!first) return long[0];
+  const [across, up] = points[first];
+  const away = long.map((line) => Math.min(...line.map(([x, y]) => Math.hypot(x - across, y - up))));
+  return long[away.indexOf(Math.min(...away))];
 }
 
 /** Several lines as {x, y}, with NaN between them. */

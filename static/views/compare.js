@@ -132,6 +132,7 @@ class CompareView {
     this.verdicts.replaceChildren(
       dataTable({
         caption: 'verdicts',
+        stacked: true,
         text: ['experiment', 'verdict'],
         numbers: [inLossUnit('rise'), inLossUnit('barrier'), 'curve’s barrier', 'control’s barrier', 'zero groups', 'accuracy'],
         rows: this.members.map((member) => {
@@ -152,6 +153,7 @@ class CompareView {
     this.metrics.replaceChildren(
       dataTable({
         caption: 'minima of all experiments',
+        stacked: true,
         text: ['minimum', 'experiment'],
         numbers: METRICS,
         rows: this.members.flatMap((member) =>

@@ -12,7 +12,7 @@ export function emptyList(api, runDemo) {
   const picture = (theme, name) => element('img', {
     class: `on-${theme}`,
     src: new URL(name, base).href,
-    alt: 'Contours of train loss and test error around two networks that lie in one valley, and a third in another',
+    alt: 'Contours of the train loss around two networks that lie in one valley, and a third in another',
     width: 1086,
     height: 593,
     loading: 'lazy',

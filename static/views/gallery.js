@@ -9,7 +9,7 @@ export default async function mount(root, { api, urlState, navigate }) {
   const chosen = new Set((urlState.get().ids ?? '').split(',').filter(Boolean));
   const compare = element('button', { type: 'button', onclick: () => navigate('/compare', { ids: [...chosen].join(',') }) });
   const more = element('a.button', { title: 'Choose experiments to compare with these' }, 'Add experiments');
-  const cards = items.map((item) => galleryCard(api, item, tickFor(item)));
+  const cards = items.map((item) => galleryCard(api, item, { tick: tickFor(item), heading: 'h2' }));
   root.append(element('div.page', {},
     element('div.head', {}, element('h1', { tabIndex: -1 }, 'Gallery'), more, compare),
     element('p.soft', {}, 'Finished landscapes that ship with the program. Explore them, compare them with your experiments, or vary them to run your own.'),

@@ -7,7 +7,7 @@ import glossary from '../glossary.json' with { type: 'json' };
 const PICTURES = [
   'The first plane is the one that shows the claim: through the judged minima and, where there is one, the control.',
   'Colour is linear and ends a little above the peak on the way to the control: what is above has the last colour. Move the clip, or choose log for a wider scale.',
-  'The black contour is the tolerance: the loss, or error, of the higher end plus the tolerance of the verdict. A path inside it has no barrier.',
+  'The bold contour is the tolerance: the loss, or error, of the higher end plus the tolerance of the verdict. A path inside it has no barrier.',
   'Of a slope the dotted contour is drawn, too: the lowest point of the line plus the tolerance. What is outside is not level with it.',
   'Dots beside the colour bar are the minima at their values.',
   'Under the profile a slider walks along a path: its mark moves on the surfaces, with the value that was measured there.',

@@ -20,6 +20,14 @@ from valleyscope.app.experiments.spec import parse_spec
 from valleyscope.landscape.storage.landscape_file import Landscape
 
 LARGEST_SVG = 1_000_000
+# The texts that do not end inside the canvas.
+OUTSIDE = """() => {
+  const canvas = document.querySelector('svg').getBoundingClientRect();
+  const inside = ({ left, top, right, bottom }) =>
+    left >= canvas.left && top >= canvas.top && right <= canvas.right && bottom <= canvas.bottom;
+  const texts = [...document.querySelectorAll('svg text')];
+  return texts.filter((text) => !inside(text.getBoundingClientRect())).map((text) => text.textContent);
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +73,10 @@ def test_svg_is_small_enough_for_latex(page: Page, tmp_path: Path) -> None:
     text = " ".join(root.itertext())
     for words in ("train loss, nats", "test error", "distance in weight space", "t along the path", "sgd", "altsdp"):
         assert words in text
+    sheet = page.context.new_page()
+    sheet.set_content(path.read_text(encoding="utf-8"))
+    assert sheet.evaluate(OUTSIDE) == [], "nothing is cut"
+    sheet.close()
 
 
 def test_pdf_is_the_figure_of_the_paper(page: Page, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from valleyscope.app.api.cached_responses import cached_response, not_available
@@ -15,7 +15,7 @@ from valleyscope.app.api.dependencies import ExperimentId, State
 from valleyscope.app.api.family_schemas import Ensembles, Forks, Map
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
 from valleyscope.app.api.problems import Problem, invalid_parameter
-from valleyscope.app.api.schemas import Matrix, Methods, Minima, Profile, Surface, Verdict
+from valleyscope.app.api.schemas import Matrix, Methods, Minima, Plane, Profile, Surface, Verdict
 from valleyscope.app.api.serializers import planes_of
 from valleyscope.app.storage.experiment_table import ExperimentRow
 from valleyscope.landscape.analysis.curvature_summary import curvature_summaries
@@ -35,6 +35,7 @@ from valleyscope.landscape.json_encoding import (
     to_json,
     typed_array,
 )
+from valleyscope.landscape.report.embedding import plane_data
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Floats, PlaneRecord
 
@@ -44,6 +45,7 @@ _BINARY = "application/octet-stream"
 PlaneName = Annotated[
     str | None, Query(max_length=64, description="name of a plane; the default is the first", examples=["valley"])
 ]
+PathName = Annotated[str, Path(max_length=64, description="name of a plane", examples=["valley"])]
 Split = Annotated[Literal["train", "test"], Query(description="data of the evaluation")]
 Value = Annotated[Literal["loss", "error"], Query(description="loss in nats, or error as a share")]
 SurfaceValue = Annotated[
@@ -102,6 +104,17 @@ def surface(
 
     media_type = _BINARY if binary else "application/json"
     return cached_response(request, app_state, row, ("surface", plane, split, value), make, media_type=media_type)
+
+
+@router.get("/experiments/{id}/planes/{name}", response_model=Plane, responses={**NOT_MODIFIED, **problems(404)})
+def plane(id: ExperimentId, name: PathName, request: Request, app_state: State) -> Response:
+    """Read a plane with all values that were recorded on it: loss and error of every split, and standard errors."""
+    row = app_state.service.get(id)
+
+    def make(landscape: Landscape) -> bytes:
+        return encoded({"experiment": id, **plane_data(find_plane(landscape, row, name))})
+
+    return cached_response(request, app_state, row, ("plane", name), make)
 
 
 @router.get("/experiments/{id}/profile", response_model=Profile, responses={**NOT_MODIFIED, **problems(404)})

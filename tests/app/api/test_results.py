@@ -80,6 +80,21 @@ def test_a_surface_has_the_numbers_of_the_file(
     assert not surface["complete"]
 
 
+def test_a_plane_comes_with_all_its_values_at_once(results: httpx.Client, landscape: Landscape) -> None:
+    plane = landscape.planes["valley"]
+    whole = strict(results.get("planes/valley").text)
+    assert set(whole["grids"]) == {f"{split} {value}" for split in plane.splits for value in ("loss", "error")}
+    for key, values in whole["grids"].items():
+        split, value = key.split()
+        np.testing.assert_array_equal(decoded(values), plane.splits[split][value])
+    surface = strict(results.get("surface", params={"plane": "valley"}).text)
+    assert {**surface, "grids": whole["grids"]} == {
+        **whole,
+        **{key: surface[key] for key in ("split", "value", "z", "level")},
+    }
+    assert results.get("planes/nowhere").json()["code"] == "unknown-plane"
+
+
 def test_a_surface_as_bytes_is_the_same(results: httpx.Client, landscape: Landscape) -> None:
     response = results.get("surface", params={"plane": "valley"}, headers=BINARY)
     assert response.headers["content-type"] == "application/octet-stream"
@@ -100,7 +115,16 @@ def test_a_surface_as_bytes_is_the_same(results: httpx.Client, landscape: Landsc
 @pytest.mark.parametrize("form", [{}, BINARY])
 @pytest.mark.parametrize(
     "path",
-    ["surface?plane=basins", "contents", "minima", "profile", "verdict", "figure?kind=contour", "figure?kind=profile"],
+    [
+        "surface?plane=basins",
+        "planes/basins",
+        "contents",
+        "minima",
+        "profile",
+        "verdict",
+        "figure?kind=contour",
+        "figure?kind=profile",
+    ],
 )
 def test_nothing_is_sent_twice_until_something_is_new(
     bare: Server, landscape: Landscape, path: str, form: dict[str, str]

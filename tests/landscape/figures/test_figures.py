@@ -20,7 +20,7 @@ from valleyscope.landscape.claim import claim_of, computed_planes
 from valleyscope.landscape.colours import FURTHER, NAMED, colours_of
 from valleyscope.landscape.figures.labels import _FRAME, _box, _overlap, labels_of
 from valleyscope.landscape.figures.scale import Scale, scale_for, significant
-from valleyscope.landscape.figures.tolerance_contour import level_lines
+from valleyscope.landscape.figures.tolerance_contour import labelled_line, level_lines
 from valleyscope.landscape.geometry.tiles import tiles
 from valleyscope.landscape.plot_style import STATIC, STYLE
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -457,3 +457,12 @@ def test_style_sheets_have_the_inks_of_the_figures(sheet: str) -> None:
         assert set(values) <= set(allowed), ink
         found += bool(values)
     assert found >= 3
+
+
+def test_the_tolerance_is_labelled_beside_the_first_minimum_unless_the_line_there_is_short() -> None:
+    plane = cases.landscape(13).planes["basins"]
+    first = np.array(plane.points[plane.defining[0]])
+    steps = np.linspace(0, 1, 20)[:, None] * (1.0, 0.0)
+    beside, away, spot = first + 1 + steps, first + 50 + np.repeat(steps, 2, axis=0), first + steps[:5]
+    np.testing.assert_array_equal(labelled_line(plane, [away, beside, spot]), beside)
+    np.testing.assert_array_equal(labelled_line(plane, [away, spot]), away)
