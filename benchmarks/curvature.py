@@ -132,7 +132,7 @@ def operator_of(model: nn.Module, x: Tensor, y: Tensor) -> Any:
     batches = list(zip(x.split(BATCH), y.split(BATCH), strict=True))
     loss = nn.CrossEntropyLoss()
     make = importlib.import_module("curvlinops").HessianLinearOperator
-    return make(model, loss, dict(model.named_parameters()), batches, check_deterministic=False)
+    return make(model, loss, list(model.parameters()), batches, check_deterministic=False)
 
 
 WAYS = {
