@@ -42,6 +42,8 @@ def show_event(view: ProgressView, event: Event) -> None:
             view.print(data["state"] + (f": {data['error']}" if data.get("error") else ""))
         case "progress" if "progress" in data:
             view.set_total(data["progress"], data["stage"], data.get("seconds_left"))
+        case "progress" if "products" in data:
+            view.advance(data["working"], data["share"], data)
         case "progress" | "tile" if "seconds" in data:
             view.finish(data["task"])
         case "epoch":

@@ -68,17 +68,15 @@ def _kept(context: TaskContext, task: Task, report: Report, cancelled: CancelChe
 def _spectrum(context: TaskContext, name: str, report: Report, cancelled: CancelCheck) -> MeasuredCurvature:
     asked = asked_curvature(context.spec)
     _, vectors, state = (context.work / file for file in curvature_files(Kind.CURVATURE, name))
-    found = curvature(
-        _network(context, context.minimum_file(name)),
-        context.minimum(name),
-        _data(context),
+    found = _measured(
+        context,
+        context.minimum_file(name),
+        report,
+        cancelled,
         top=asked.top,
         lowest=asked.lowest,
-        kind=asked.kind,
         density=asked.density,
-        probes=asked.probes,
         state_path=state,
-        **_shared(context, report, cancelled),
     )
     numbers = [number for number in wanted_directions(context.spec, name) if isinstance(number, int)]
     if numbers:
@@ -110,19 +108,8 @@ def _record(name: str, found: Curvature) -> CurvatureRecord:
 
 def _snapshot(context: TaskContext, name: str, epoch: int, report: Report, cancelled: CancelCheck) -> MeasuredSnapshot:
     """The largest eigenvalue and the trace after an epoch of training."""
-    asked = asked_curvature(context.spec)
     file = context.work / name / snapshot_file(epoch)
-    found = curvature(
-        _network(context, file),
-        context.weights(file),
-        _data(context),
-        top=1,
-        lowest=0,
-        kind=asked.kind,
-        density=False,
-        probes=asked.probes,
-        **_shared(context, report, cancelled),
-    )
+    found = _measured(context, file, report, cancelled, top=1, lowest=0, density=False)
     values = {"epoch": float(epoch), "largest": float(found.eigenvalues[0]), "residual": float(found.residuals[0])}
     return MeasuredSnapshot({**values, "trace": found.trace, "trace_error": found.trace_error})
 
@@ -285,6 +272,13 @@ def _data(context: TaskContext) -> tuple[Tensor, Tensor]:
 
 def _batch_norm(context: TaskContext) -> BatchNorm:
     return "frozen" if context.spec.batch_norm == "frozen" else "population"
+
+
+def _measured(context: TaskContext, file: Path, report: Report, cancelled: CancelCheck, **numbers: Any) -> Curvature:
+    """The spectrum at the weights in a file."""
+    asked = asked_curvature(context.spec)
+    common = {"kind": asked.kind, "probes": asked.probes, **_shared(context, report, cancelled)}
+    return curvature(_network(context, file), context.weights(file), _data(context), **common, **numbers)
 
 
 def _shared(context: TaskContext, report: Report, cancelled: CancelCheck) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from valleyscope.app.experiments.task_results import EstimatedPlane, Judged, Res
 from valleyscope.app.worker.child_process import Advance
 
 _SAVE_SECONDS = 0.5
-_MOST_EVENTS = 1000  # of one training run or curve, however long
+_MOST_EVENTS = 1000  # of one task, however long
 
 Events = list[tuple[str, Mapping[str, Any]]]
 
@@ -25,8 +25,9 @@ class ProgressBuffer:
     def __init__(self, task: Task) -> None:
         self.task = task
         self._share = 0.0
-        self._curve_share = -1.0
-        self._curve: Mapping[str, Any] | None = None
+        self._latest_share = -1.0
+        self._latest: tuple[str, Mapping[str, Any]] | None = None
+        """An event of which only the newest counts."""
         self._events: Events = []
         self._changed = False
         self._flushed = time.monotonic()
@@ -41,7 +42,9 @@ class ProgressBuffer:
             for record in details.get("records", ()):
                 self._add_curve_epoch(record, details["epochs"])
             shown = {key: details[key] for key in ("epoch", "epochs", "loss") if key in details}
-            self._curve = {"curve": self.task.subject, "share": message.share} | shown
+            self._latest = ("curve", {"curve": self.task.subject, "share": message.share} | shown)
+        elif "products" in details:
+            self._latest = ("progress", {"working": self.task.id, "share": message.share} | dict(details))
         elif "record" in details:
             self._add_epoch(details["record"], details["epochs"])
 
@@ -52,11 +55,12 @@ class ProgressBuffer:
 
     def flush(self) -> tuple[float, Events]:
         """The share that is done, and the events since the last flush."""
-        events, curve = self._events, self._curve
-        if curve is not None and self._share - self._curve_share >= 1 / _MOST_EVENTS:
-            events.append(("curve", curve))
-            self._curve_share = self._share
-        self._events, self._curve, self._changed = [], None, False
+        events, latest = self._events, self._latest
+        # A share may fall: how many products a search takes is known better as it goes on.
+        if latest is not None and abs(self._share - self._latest_share) >= 1 / _MOST_EVENTS:
+            events.append(latest)
+            self._latest_share = self._share
+        self._events, self._latest, self._changed = [], None, False
         self._flushed = time.monotonic()
         return self._share, events
 

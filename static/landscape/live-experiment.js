@@ -26,6 +26,8 @@ export class LiveExperiment extends EventTarget {
   inTraining = {};
   /** Curves that are being fitted, by name: the epoch and the loss of the last batch. */
   fitting = {};
+  /** Hessian products done and expected, by the task that needs them. */
+  products = {};
   curves = {};
   lines = {};
   /** Straight lines to minima with their hidden units in the order of the first. */
@@ -271,7 +273,10 @@ export class LiveExperiment extends EventTarget {
     if (kind === 'tile') this.#addTile(data);
     else if (kind === 'epoch') this.#addEpoch(data);
     else if (kind === 'curve') this.#addFit(data);
-    else if (kind === 'progress' && 'progress' in data) {
+    else if (kind === 'progress' && 'products' in data) {
+      this.products[data.working] = data;
+      this.#changed('experiment');
+    } else if (kind === 'progress' && 'progress' in data) {
       this.experiment = { ...this.experiment, ...data };
       this.#changed('experiment');
     }

@@ -46,7 +46,7 @@ export class VerdictPanel {
     else this.#drawState(experiment, list);
   }
 
-  /** "training altsdp on lab-7, cpu" */
+  /** "Now finding the flat subspace at sgd, 120 of about 740 products, on lab-7, cpu." */
   #activeWorkers() {
     const { active, hasWorkers, workers } = this.#live;
     if (active && !hasWorkers)
@@ -54,7 +54,9 @@ export class VerdictPanel {
     const [first, ...others] = workers;
     if (!first || !active) return null;
     const more = others.length ? `, and ${counted(others.length, 'more worker')}` : '';
-    return element('p.soft.active-worker', {}, `Now ${taskText(first.task)} on ${first.host}, ${first.device}${more}.`);
+    const counting = this.#live.products[first.task];
+    const products = counting ? `, ${counting.products} of about ${counted(counting.expected, 'product')},` : '';
+    return element('p.soft.active-worker', {}, `Now ${taskText(first.task)}${products} on ${first.host}, ${first.device}${more}.`);
   }
 
   #drawState(experiment, list) {
