@@ -34,6 +34,7 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pip check
+	$(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
 
 # Known vulnerabilities of the installed packages. Needs the network, so it is not part of `check`; fails on unknown packages.
 audit: $(READY)

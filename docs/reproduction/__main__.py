@@ -69,7 +69,7 @@ def listed() -> list[str]:
     """One line for each part: what it is, what it takes, and whether its results are here."""
     rows = [("PART", "hours on one core", "kept", "what")]
     for part in parts().values():
-        hours = f"{cost(part.spec, part.data).core_hours:.1f}"
+        hours = f"{cost(part.spec, part.data).core_hours:.2g}"
         rows.append((part.name, hours, "yes" if part.landscape() else "no", f"{part.title}: {part.size}"))
     return [f"{name:<9}{hours:>18}  {kept:<5}{what}" for name, hours, kept, what in rows]
 

@@ -126,7 +126,7 @@ def methods_block() -> str:
 
 
 def _pruned(path: Path) -> dict[str, tuple[str, str]]:
-    """Points of accuracy lost to the SGD network of the seed, and multiply-adds left, of each method: means over seeds."""
+    """Points of accuracy lost to the SGD of the seed, and multiply-adds left, of each method: means over seeds."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     sgd = {row["seed"]: float(row["test_accuracy"]) for row in rows if row["method"] == "sgd"}

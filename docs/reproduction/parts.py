@@ -7,13 +7,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import torch
 import yaml
 
 from valleyscope.app.experiments.cost import Estimate, Work, estimate, split_sizes
 from valleyscope.app.experiments.model_info import ModelInfo
-from valleyscope.app.experiments.model_inspector import inspect_model
 from valleyscope.app.experiments.spec import Spec, read_spec
 from valleyscope.landscape.storage.landscape_file import Landscape
+from valleyscope.training.dataset_sources import SOURCES
+from valleyscope.training.models import build_model
+from valleyscope.training.models.operation_count import count_parameters, multiply_adds
 
 FOLDER = Path(__file__).parent
 
@@ -52,9 +55,12 @@ def parts() -> dict[str, Part]:
 
 def cost(spec: Spec, data: dict[str, Any] | None = None) -> Estimate:
     """The estimate for a spec, with the multiply-adds of its own network, and for photographs their own number."""
-    stand_in = "cifar10" if data else spec.dataset
-    request = {"model": spec.model.model_dump(), "dataset": stand_in, "data_root": None, "max_parameters": 10**9}
-    found = estimate(spec, ModelInfo.from_json(inspect_model(request)))
+    source = SOURCES["cifar10" if data else spec.dataset]
+    with torch.device("meta"):
+        model = build_model(spec.model.model_dump(), source)
+        operations = multiply_adds(model, source.shape)
+    tensors = {name: (tuple(tensor.shape), "F32") for name, tensor in model.state_dict().items()}
+    found = estimate(spec, ModelInfo(count_parameters(model), operations, tensors, norms={}))
     if not data:
         return found
     share = (data["train"] + data["test"]) / sum(split_sizes(spec.dataset))
