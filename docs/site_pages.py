@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from valleyscope.app.api.app import create_app
@@ -23,6 +24,7 @@ from valleyscope.landscape.report.page import report_html
 HOUSE = Path(__file__).resolve().parents[1]
 _FENCE = re.compile(r"\s*```")
 _ITEM = re.compile(r"(- |\d+\. |\|)")
+_LOADED = re.compile(r'<(?:script|link|img|iframe)\b[^>]*?\b(?:src|href)="([^"#?]+)')
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -41,6 +43,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     return "\n".join(_separated(markdown.splitlines()))
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """What a page loads is a file of the site: it works without a network. Links of texts are checked by mkdocs."""
+    site = Path(config.site_dir)
+    for page in site.rglob("*.html"):
+        if page.parent.name == "gallery" or page.name == "404.html":  # alone in one file; for the root of a host
+            continue
+        for address in _LOADED.findall(page.read_text(encoding="utf-8")):
+            if not address.startswith("data:") and not (page.parent / address).is_file():
+                raise PluginError(f"{page.relative_to(site)} loads {address}, which is not a file of the site")
 
 
 def from_docs(text: str) -> str:
