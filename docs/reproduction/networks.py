@@ -11,7 +11,7 @@ def vgg16_fan_in(input_shape: tuple[int, ...], classes: int, *, width: int) -> n
     """VGG16 without BatchNorm and dropout, initialised by fan-in: it learns within 20 epochs.
 
     With the reference's initialisation the outputs of the reduced network hardly depend on the image, and SGD did not
-    leave the loss of guessing in ten epochs of 6,000 images.
+    leave the loss of guessing in six to nine epochs of 6,000 images.
     """
     model = vgg16(input_shape, classes, width=width, dropout=0.0)
     for layer in model.modules():
