@@ -72,7 +72,10 @@ def networks_block(name: str) -> str:
     landscape = part.landscape()
     if landscape is None:
         return f"Verdict: **{NOT_RUN}**."
-    return "\n".join([*_networks(part, landscape), "", *_curves(part, landscape), valley_verdict(landscape)])
+    found = [*_networks(part, landscape), "", *_curves(part, landscape), valley_verdict(landscape)]
+    if (part.folder / "paper.svg").exists():
+        found += ["", f"![Loss and error on a plane and along the paths: {part.title}](reproduction/{name}/paper.svg)"]
+    return "\n".join(found)
 
 
 def _networks(part: Part, landscape: Landscape) -> Iterator[str]:
