@@ -10,7 +10,7 @@ SECRETS ?= secrets
 # Where no byte code may be written, each of the hundreds of processes of the tests compiles every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check audit browser bench drill dist screenshots setup clean secrets lock
+.PHONY: demo test check audit browser bench drill dist screenshots docs reproduce setup clean secrets lock
 
 setup: $(READY)
 
@@ -34,6 +34,7 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pip check
+	$(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
 
 # Known vulnerabilities of the installed packages. Needs the network, so it is not part of `check`; fails on unknown packages.
 audit: $(READY)
@@ -88,6 +89,15 @@ dist: $(READY)
 # The pictures of README and docs, from two runs of the demo.
 screenshots: $(READY) browser
 	$(BIN)/python docs/screenshots.py
+
+# The documentation as a site in build/site: offline, and any warning or broken link fails.
+docs: $(READY)
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
+
+# The paper's experiments. Without PART: what there is, and what it costs. A run goes on where it ended; OUT has its files.
+reproduce: $(READY)
+	$(BIN)/python -m docs.reproduction $(PART) $(if $(OUT),--out $(OUT)) $(if $(PHOTOGRAPHS),--photographs $(PHOTOGRAPHS))
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

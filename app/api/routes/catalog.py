@@ -68,7 +68,7 @@ def _needs(name: str) -> str:
 
 
 @router.get("/methods", response_model=PruningMethods, responses=problems())
-def methods() -> Any:
+def pruning_methods() -> Any:
     """List the pruning methods that a minimum can name, with formula, source and options."""
     named = [
         PruningMethod(

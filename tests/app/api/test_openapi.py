@@ -137,6 +137,11 @@ def test_experiments_can_be_led_through_any_life(described: Any, lives: int) -> 
     )
 
 
+def test_no_two_operations_share_an_id(document: dict[str, Any]) -> None:
+    ids = [operation["operationId"] for operations in document["paths"].values() for operation in operations.values()]
+    assert len(ids) == len(set(ids))
+
+
 def test_every_operation_documents_its_errors_as_problems(document: dict[str, Any]) -> None:
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
