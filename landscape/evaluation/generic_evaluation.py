@@ -21,7 +21,12 @@ from valleyscope.landscape.evaluation.block_size import block_size, within_memor
 from valleyscope.landscape.evaluation.objectives import Objective, Terms
 from valleyscope.landscape.evaluation.sources import Source, TensorSource, consecutive_parts
 from valleyscope.landscape.evaluation.sweeps import Points
-from valleyscope.landscape.network.batchnorm_statistics import Advance, batch_norms, check_running_averages
+from valleyscope.landscape.network.batchnorm_statistics import (
+    Advance,
+    RunningStatistics,
+    batch_norms,
+    check_running_averages,
+)
 from valleyscope.landscape.network.call_recorder import record_any_calls
 from valleyscope.landscape.network.flat_parameters import FlatNetwork
 from valleyscope.landscape.network.layerwise_statistics import LayerwiseStatistics
@@ -51,7 +56,7 @@ class GenericEvaluation:
         record = self._trial()
         self.block = block or within_memory(block_size(record, flat.weights.nbytes), record)
         layers = batch_norms(self._network)
-        self._statistics: LayerwiseStatistics | _RunningAverages | None = None
+        self._statistics: LayerwiseStatistics | RunningStatistics | None = None
         self._statistics_parts: list[slice] = []
         if not layers or batch_norm == "frozen":
             check_running_averages(layers, batch_norm)
@@ -60,7 +65,7 @@ class GenericEvaluation:
         count = min(len(self._source), statistics_samples or len(self._source))
         if batch_norm == "running":
             check_running_averages(layers, batch_norm)
-            self._statistics = _RunningAverages(self._network, self._terms)
+            self._statistics = RunningStatistics(self._network, self._terms, samples_in)
             self._statistics_parts = consecutive_parts(count, statistics_batch)
         else:
             self._statistics = LayerwiseStatistics(self._network, self._terms, samples_in, self._example())
@@ -171,36 +176,6 @@ class GenericEvaluation:
                 "finite there: check the data, and logarithms or divisions in the loss"
             )
         return first.record
-
-
-class _RunningAverages:
-    """BatchNorm statistics as averages over batches in training mode (see ``RunningStatistics``)."""
-
-    def __init__(self, network: nn.Module, forward: Callable[[Batch], Terms]) -> None:
-        self._layers = list(batch_norms(network).values())
-        self._forward = forward
-
-    @torch.inference_mode()
-    def measure(self, batches: Sequence[Callable[[], Batch]], advance: Advance) -> None:
-        seen = 0
-        for layer in self._layers:
-            layer.reset_running_stats()
-            layer.train()
-        try:
-            for load in batches:
-                batch = load()
-                size = samples_in(batch)
-                for layer in self._layers:
-                    layer.momentum = size / (seen + size)
-                self._forward(batch)
-                seen += size
-                advance(size)
-        finally:
-            for layer in self._layers:
-                layer.eval()
-
-    def __call__(self, batch: Batch) -> Terms:
-        return self._forward(batch)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
@@ -177,14 +178,19 @@ class RunningStatistics:
 
     Variances are averages of the batches' unbiased ones, as PyTorch keeps them. Only BatchNorm layers are put in
     training mode: dropout stays off, so the same weights always give the same values.
+
+    ``forward`` runs the network on a batch, by default a tensor; ``size`` counts the samples of a batch.
     """
 
-    def __init__(self, network: nn.Module) -> None:
-        self._network = network
+    def __init__(
+        self, network: nn.Module, forward: Callable[[Any], Any] | None = None, size: Callable[[Any], int] = len
+    ) -> None:
+        self._forward = forward or network
+        self._size = size
         self._layers = list(batch_norms(network).values())
 
     @torch.inference_mode()
-    def measure(self, batches: Sequence[Callable[[], Tensor]], advance: Advance) -> list[Tensor]:
+    def measure(self, batches: Sequence[Callable[[], Any]], advance: Advance) -> list[Any]:
         """Average over batches (functions that load them); returns no outputs."""
         seen = 0
         for layer in self._layers:
@@ -192,21 +198,21 @@ class RunningStatistics:
             layer.train()
         try:
             for load in batches:
-                x = load()
+                batch = load()
+                size = self._size(batch)
                 for layer in self._layers:
-                    layer.momentum = len(x) / (seen + len(x))
-                self._network(x)
-                seen += len(x)
-                advance(len(x))
+                    layer.momentum = size / (seen + size)
+                self._forward(batch)
+                seen += size
+                advance(size)
         finally:
             for layer in self._layers:
                 layer.eval()
         return []
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """The output of the network with the last averages."""
-        output: Tensor = self._network(x)
-        return output
+    def __call__(self, batch: Any) -> Any:
+        """The output for a batch with the last averages."""
+        return self._forward(batch)
 
 
 def _batch_norm_nodes(network: nn.Module) -> dict[fx.Node, _BatchNorm]:
