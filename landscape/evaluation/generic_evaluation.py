@@ -1,8 +1,8 @@
 """Losses of any network on any data at many points of weight space: one plain forward pass a block and point.
 
 It serves what the fast evaluation of ``Evaluator`` does not: functions as losses, several inputs, outputs that are not
-one tensor. Blocks are the outer loop, so streamed data is walked once for all points; with BatchNorm statistics each
-point walks the data on its own.
+one tensor. Groups of blocks are the outer loop, so streamed data is walked once for all
+points; with BatchNorm statistics each point walks the data on its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from valleyscope.landscape.evaluation.accumulators import TermAccumulator, Values
-from valleyscope.landscape.evaluation.batches import Batch, samples_in, select, to_network
+from valleyscope.landscape.evaluation.batches import Batch, bytes_in, samples_in, select, to_network
 from valleyscope.landscape.evaluation.block_size import block_size, within_memory
 from valleyscope.landscape.evaluation.objectives import Objective, Terms
 from valleyscope.landscape.evaluation.sources import Source, TensorSource, consecutive_parts
@@ -30,6 +30,9 @@ from valleyscope.landscape.network.batchnorm_statistics import (
 from valleyscope.landscape.network.call_recorder import record_any_calls
 from valleyscope.landscape.network.flat_parameters import FlatNetwork
 from valleyscope.landscape.network.layerwise_statistics import LayerwiseStatistics
+
+_GROUP_BYTES = 16_000_000
+"""Bytes of data that all points see before the next ones are read."""
 
 
 class GenericEvaluation:
@@ -106,13 +109,14 @@ class GenericEvaluation:
         }
         if self._statistics is None:
             for name, accumulator in accumulators.items():
-                for part in consecutive_parts(len(sources[name]), self.block):
-                    batch = self._load(sources[name], part)
+                for blocks in self._groups_of_blocks(sources[name]):
                     for point in range(len(points)):
                         points.set_point(point)
-                        accumulator.add(point, part, self._terms(batch))
-                        advance(part.stop - part.start)
-                    accumulator.add_targets(batch)
+                        for part, batch in blocks:
+                            accumulator.add(point, part, self._terms(batch))
+                            advance(part.stop - part.start)
+                    for _, batch in blocks:
+                        accumulator.add_targets(batch)
         else:
             self._point_by_point(points, sources, accumulators, advance)
         return {name: accumulator.values() for name, accumulator in accumulators.items()}
@@ -136,6 +140,19 @@ class GenericEvaluation:
                     if point == 0:
                         accumulator.add_targets(batch)
                     advance(part.stop - part.start)
+
+    def _groups_of_blocks(self, source: Source) -> Iterator[list[tuple[slice, Batch]]]:
+        """Consecutive blocks of samples, so many together that setting the weights takes little of the time."""
+        blocks: list[tuple[slice, Batch]] = []
+        held = 0
+        for part in consecutive_parts(len(source), self.block):
+            blocks.append((part, self._load(source, part)))
+            held += bytes_in(blocks[-1][1])
+            if held >= _GROUP_BYTES:
+                yield blocks
+                blocks, held = [], 0
+        if blocks:
+            yield blocks
 
     def _terms(self, batch: Batch) -> Terms:
         return self._objective(self._network, batch)
