@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -116,11 +117,8 @@ def read_hub_images(name: str, root: Path) -> Images:
     except ImportError as error:
         raise ValueError(f"dataset {name!r} needs the library datasets: pip install datasets") from error
     try:
-        if path.is_dir():
-            found = datasets.load_from_disk(str(path))
-        else:
-            config = datasets.DownloadConfig(local_files_only=not downloads_allowed())
-            found = datasets.load_dataset(str(path), download_config=config)
+        with _local_files_only(datasets):
+            found = datasets.load_from_disk(str(path)) if path.is_dir() else datasets.load_dataset(str(path))
     except Exception as error:  # the library has many kinds of errors
         raise MissingData(
             f"dataset {name!r} cannot be read: {error}. Give a folder of save_to_disk, download it before, or set "
@@ -139,6 +137,23 @@ def read_hub_images(name: str, root: Path) -> Images:
     splits = [_Column(list(found[split][label]), found[split], image) for split in ("train", test)]
     key = json.dumps([str(found[split]._fingerprint) for split in ("train", test)])
     return _prepared(name, root, key, splits[0], splits[1], int(features[label].num_classes), size)
+
+
+@contextmanager
+def _local_files_only(datasets: Any) -> Iterator[None]:
+    """Keep the library from asking its hub, unless downloads are allowed.
+
+    Its `local_files_only` only saves downloads: it asks the hub nonetheless, for half a minute where that is silent.
+    """
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
+    if not downloads_allowed():
+        constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE = before
 
 
 def _path_and_size(name: str) -> tuple[Path, int]:

@@ -72,10 +72,10 @@ class SubmissionLimits:
         raise_errors(size_errors(spec, info.parameters))
         return estimate(spec, info)
 
-    def check_source(self, dataset: str, model: Model) -> ModelInfo:
+    def check_source(self, dataset: str, model: Model, loss: LossName) -> ModelInfo:
         """The facts about a network on a data set; raises a ValidationError unless this server offers both."""
         raise_errors(self._source_errors(dataset, model))
-        return self._model_info(model, dataset)
+        return self._model_info(model, dataset, loss)
 
     def _check_fields(self, spec: Spec) -> None:
         raise_errors(
@@ -87,7 +87,7 @@ class SubmissionLimits:
             ]
         )
 
-    def _model_info(self, model: Model, dataset: str, loss: LossName = "cross_entropy") -> ModelInfo:
+    def _model_info(self, model: Model, dataset: str, loss: LossName) -> ModelInfo:
         try:
             return self._model_info_cache.inspect(model, dataset, loss)
         except BadModel as error:
@@ -148,10 +148,10 @@ class SubmissionLimits:
                 yield InvalidField(path, minimum.checkpoint, message)
                 continue
             model = Model.model_validate(found.model)
-            if (_resolved(model), found.dataset) != (_resolved(spec.model), spec.dataset):
+            if (_resolved(model), found.dataset, found.loss) != (_resolved(spec.model), spec.dataset, spec.loss):
                 message = (
-                    f"checkpoint {minimum.checkpoint!r} is for {model} on {found.dataset}, "
-                    f"the spec is for {spec.model} on {spec.dataset}"
+                    f"checkpoint {minimum.checkpoint!r} is for {model} on {found.dataset} with loss {found.loss}, "
+                    f"the spec is for {spec.model} on {spec.dataset} with loss {spec.loss}"
                 )
                 yield InvalidField(path, minimum.checkpoint, message)
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final
 from fastapi import Body
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from valleyscope.app.api.cost_schemas import Cost
 from valleyscope.app.api.dependencies import AppState
 from valleyscope.app.api.problems import BRANCHES, Problem, field_problems
-from valleyscope.app.api.schemas import Cost
 from valleyscope.app.api.submission_limits import TooExpensive
 from valleyscope.app.experiments.recipes import DEMO, recipe_names, recipe_values
 from valleyscope.app.experiments.spec import Spec

@@ -20,18 +20,20 @@ from valleyscope.app.storage.home import Home
 from valleyscope.app.storage.ids import new_id
 from valleyscope.app.storage.object_store import StoreUnavailable
 from valleyscope.app.storage.tables import checkpoints, experiments
+from valleyscope.training.losses import LossName
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class CheckpointRow:
-    """An uploaded checkpoint, its network, and the data set it was trained on."""
+    """An uploaded checkpoint, its network, and the data set and loss it was trained with."""
 
     id: str
     name: str
     model: dict[str, Any]
     dataset: str
+    loss: LossName
     size: int
     sha256: str
     created: datetime
@@ -43,7 +45,9 @@ class CheckpointTable:
         self._home = home
         self._store = store
 
-    def add(self, source: Path, *, name: str, model: dict[str, Any], dataset: str, sha256: str) -> CheckpointRow:
+    def add(
+        self, source: Path, *, name: str, model: dict[str, Any], dataset: str, loss: LossName, sha256: str
+    ) -> CheckpointRow:
         """Move a checked file into the home; `source` must be on the same disk."""
         identifier, size = new_id(), source.stat().st_size
         source.replace(self._home.checkpoint(identifier))  # a file without a row is removed later, see cleanup
@@ -54,6 +58,7 @@ class CheckpointTable:
                 name=name,
                 model=json.dumps(model),
                 dataset=dataset,
+                loss=loss,
                 size=size,
                 sha256=sha256,
                 created=time.time(),
@@ -112,4 +117,5 @@ class CheckpointTable:
 
 def _row(row: Any) -> CheckpointRow:
     created = datetime.fromtimestamp(row.created, UTC)
-    return CheckpointRow(row.id, row.name, json.loads(row.model), row.dataset, row.size, row.sha256, created)
+    model = json.loads(row.model)
+    return CheckpointRow(row.id, row.name, model, row.dataset, row.loss, row.size, row.sha256, created)

@@ -136,6 +136,7 @@ checkpoints = sa.Table(
     sa.Column("size", _number, nullable=False),
     sa.Column("sha256", sa.String(64), nullable=False),
     sa.Column("created", _time, nullable=False),
+    sa.Column("loss", sa.String(20), nullable=False, server_default="cross_entropy"),
 )
 
 identity = sa.Table(

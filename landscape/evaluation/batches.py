@@ -46,11 +46,11 @@ def is_nested_tensors(value: object) -> bool:
 
 def samples_in(batch: Batch) -> int:
     """The number of samples in a batch; a ValueError unless all of its tensors have as many."""
-    sizes = [len(tensor) if tensor.dim() else None for tensor in tensors_of(batch)]
-    if not sizes or None in sizes or len(set(sizes)) != 1:
+    sizes = {tensor.shape[:1] for tensor in tensors_of(batch)}
+    if len(sizes) != 1 or () in sizes:
         shapes = ", ".join(str(tuple(tensor.shape)) for tensor in tensors_of(batch))
         raise ValueError(f"its tensors have shapes {shapes or 'none'}; the first dimension must count the same samples")
-    return sizes[0] or 0
+    return int(sizes.pop()[0])
 
 
 def select(batch: Batch, which: slice | Tensor) -> Batch:

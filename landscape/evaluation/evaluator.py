@@ -52,6 +52,7 @@ from valleyscope.landscape.network.flat_parameters import FlatNetwork
 from valleyscope.landscape.network.fx_graph import is_read_by_modules_only, trace_network
 from valleyscope.landscape.network.graph_rewrites import rewrite_graph
 from valleyscope.landscape.network.layerwise_statistics import LayerwiseStatistics
+from valleyscope.landscape.network.stored_batchnorm import normalise_in_place
 
 __all__ = ["BatchNorm", "Evaluator", "Progress", "Value", "Values", "evaluate"]
 
@@ -174,6 +175,8 @@ class Evaluator:
         self._sweep: Sweep
         if by_blocks:
             check_running_averages(layers, settings.batch_norm)
+            if graph is not None:
+                normalise_in_place(graph)
             points = {} if classes else {"points_at_once": _points_at_once(record.output, self.block)}
             self._sweep = BlockSweep(network, self.block, record, **points)
             return

@@ -1,8 +1,8 @@
 """Losses of any network on any data at many points of weight space: one plain forward pass a block and point.
 
 It serves what the fast evaluation of ``Evaluator`` does not: functions as losses, several inputs, outputs that are not
-one tensor. Blocks are the outer loop, so streamed data is walked once for all points; with BatchNorm statistics each
-point walks the data on its own.
+one tensor. Groups of blocks are the outer loop, so streamed data is walked once for all
+points; with BatchNorm statistics each point walks the data on its own.
 """
 
 from __future__ import annotations
@@ -16,15 +16,23 @@ import torch
 from torch import Tensor, nn
 
 from valleyscope.landscape.evaluation.accumulators import TermAccumulator, Values
-from valleyscope.landscape.evaluation.batches import Batch, samples_in, select, to_network
+from valleyscope.landscape.evaluation.batches import Batch, bytes_in, samples_in, select, to_network
 from valleyscope.landscape.evaluation.block_size import block_size, within_memory
 from valleyscope.landscape.evaluation.objectives import Objective, Terms
 from valleyscope.landscape.evaluation.sources import Source, TensorSource, consecutive_parts
 from valleyscope.landscape.evaluation.sweeps import Points
-from valleyscope.landscape.network.batchnorm_statistics import Advance, batch_norms, check_running_averages
+from valleyscope.landscape.network.batchnorm_statistics import (
+    Advance,
+    RunningStatistics,
+    batch_norms,
+    check_running_averages,
+)
 from valleyscope.landscape.network.call_recorder import record_any_calls
 from valleyscope.landscape.network.flat_parameters import FlatNetwork
 from valleyscope.landscape.network.layerwise_statistics import LayerwiseStatistics
+
+_GROUP_BYTES = 16_000_000
+"""Bytes of data that all points see before the next ones are read."""
 
 
 class GenericEvaluation:
@@ -51,7 +59,7 @@ class GenericEvaluation:
         record = self._trial()
         self.block = block or within_memory(block_size(record, flat.weights.nbytes), record)
         layers = batch_norms(self._network)
-        self._statistics: LayerwiseStatistics | _RunningAverages | None = None
+        self._statistics: LayerwiseStatistics | RunningStatistics | None = None
         self._statistics_parts: list[slice] = []
         if not layers or batch_norm == "frozen":
             check_running_averages(layers, batch_norm)
@@ -60,7 +68,7 @@ class GenericEvaluation:
         count = min(len(self._source), statistics_samples or len(self._source))
         if batch_norm == "running":
             check_running_averages(layers, batch_norm)
-            self._statistics = _RunningAverages(self._network, self._terms)
+            self._statistics = RunningStatistics(self._network, self._terms, samples_in)
             self._statistics_parts = consecutive_parts(count, statistics_batch)
         else:
             self._statistics = LayerwiseStatistics(self._network, self._terms, samples_in, self._example())
@@ -101,13 +109,14 @@ class GenericEvaluation:
         }
         if self._statistics is None:
             for name, accumulator in accumulators.items():
-                for part in consecutive_parts(len(sources[name]), self.block):
-                    batch = self._load(sources[name], part)
+                for blocks in self._groups_of_blocks(sources[name]):
                     for point in range(len(points)):
                         points.set_point(point)
-                        accumulator.add(point, part, self._terms(batch))
-                        advance(part.stop - part.start)
-                    accumulator.add_targets(batch)
+                        for part, batch in blocks:
+                            accumulator.add(point, part, self._terms(batch))
+                            advance(part.stop - part.start)
+                    for _, batch in blocks:
+                        accumulator.add_targets(batch)
         else:
             self._point_by_point(points, sources, accumulators, advance)
         return {name: accumulator.values() for name, accumulator in accumulators.items()}
@@ -131,6 +140,19 @@ class GenericEvaluation:
                     if point == 0:
                         accumulator.add_targets(batch)
                     advance(part.stop - part.start)
+
+    def _groups_of_blocks(self, source: Source) -> Iterator[list[tuple[slice, Batch]]]:
+        """Consecutive blocks of samples, so many together that setting the weights takes little of the time."""
+        blocks: list[tuple[slice, Batch]] = []
+        held = 0
+        for part in consecutive_parts(len(source), self.block):
+            blocks.append((part, self._load(source, part)))
+            held += bytes_in(blocks[-1][1])
+            if held >= _GROUP_BYTES:
+                yield blocks
+                blocks, held = [], 0
+        if blocks:
+            yield blocks
 
     def _terms(self, batch: Batch) -> Terms:
         return self._objective(self._network, batch)
@@ -171,36 +193,6 @@ class GenericEvaluation:
                 "finite there: check the data, and logarithms or divisions in the loss"
             )
         return first.record
-
-
-class _RunningAverages:
-    """BatchNorm statistics as averages over batches in training mode (see ``RunningStatistics``)."""
-
-    def __init__(self, network: nn.Module, forward: Callable[[Batch], Terms]) -> None:
-        self._layers = list(batch_norms(network).values())
-        self._forward = forward
-
-    @torch.inference_mode()
-    def measure(self, batches: Sequence[Callable[[], Batch]], advance: Advance) -> None:
-        seen = 0
-        for layer in self._layers:
-            layer.reset_running_stats()
-            layer.train()
-        try:
-            for load in batches:
-                batch = load()
-                size = samples_in(batch)
-                for layer in self._layers:
-                    layer.momentum = size / (seen + size)
-                self._forward(batch)
-                seen += size
-                advance(size)
-        finally:
-            for layer in self._layers:
-                layer.eval()
-
-    def __call__(self, batch: Batch) -> Terms:
-        return self._forward(batch)
 
 
 @contextmanager

@@ -79,7 +79,7 @@ class Objective:
             losses = _one_each(self.loss(network, batch), samples_in(batch), "loss")
             terms = Terms(losses.masked_fill(losses.isnan(), math.inf), None, torch.ones_like(losses))
         if self.error is None:
-            return terms if self.has_error else replace(terms, wrong=None)
+            return terms if self.has_error or terms.wrong is None else replace(terms, wrong=None)
         wrong = _one_each(self.error(network, batch), samples_in(batch), "error")
         if bool((wrong < 0).any() or (wrong > 1).any()):
             raise ValueError(f"error returns {float(wrong.min()):g} to {float(wrong.max()):g}; give shares in [0, 1]")

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from valleyscope.landscape.network.fx_graph import is_altered
+from valleyscope.landscape.network.graph_rewrites import Window, window_maximum
 from valleyscope.landscape.network.running_moments import RunningMoments
 
 _COLUMNS = 512
@@ -22,16 +23,21 @@ def is_standard(layer: _BatchNorm) -> bool:
     return type(layer).forward in (_BatchNorm.forward, nn.SyncBatchNorm.forward) and not is_altered(layer)
 
 
-def scale_and_shift(layer: _BatchNorm, moments: RunningMoments, dtype: torch.dtype) -> Normalise:
-    """BatchNorm as x -> x * scale + shift: scale = gamma / sqrt(v + eps), shift = beta - m * scale; from float64."""
-    mean, variance = moments.pooled()
+def scale_and_shift(
+    layer: _BatchNorm, mean: Tensor, variance: Tensor, dtype: torch.dtype, window: Window | None = None
+) -> ScaleAndShift:
+    """BatchNorm as x -> x * scale + shift: scale = gamma / sqrt(v + eps), shift = beta - m * scale; from float64.
+
+    With a ``window`` max-pooling follows.
+    """
     scale = (variance + layer.eps).rsqrt()
     if layer.weight is not None:
         scale = scale * layer.weight
     shift = -mean * scale
     if layer.bias is not None:
         shift = shift + layer.bias
-    return ScaleAndShift(scale.to(dtype), shift.to(dtype))
+    scale, shift = scale.to(dtype), shift.to(dtype)
+    return ScaleAndShift(scale, shift) if window is None else PooledScaleAndShift(scale, shift, window, signs_of(layer))
 
 
 def through_running_averages(
@@ -113,3 +119,31 @@ class ScaleAndShift:
         matrix, target = (images.movedim(1, -1).view(-1, repeats * channels) for images in (x, y))
         torch.addcmul(shift, matrix, scale, out=target)
         return y
+
+
+class PooledScaleAndShift(ScaleAndShift):
+    """x -> x * scale + shift with max-pooling before it instead of after it, on a quarter of the values.
+
+    The maximum of s x + t is |s| max(sign(s) x) + t, and rounding keeps order, so the values have the same bits. A ReLU
+    between the two may follow instead, for the same reason.
+    """
+
+    def __init__(self, scale: Tensor, shift: Tensor, window: Window, signs: Tensor | None) -> None:
+        super().__init__(scale if signs is None else scale * signs, shift)
+        self._window = window
+        self._signs = signs
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.in_place(signed_maximum(x, self._window, self._signs))
+
+
+def signs_of(layer: _BatchNorm) -> Tensor | None:
+    """The signs of the scales of a layer, shape (channels,); None if none is negative."""
+    if layer.weight is None or not bool((layer.weight < 0).any()):
+        return None
+    return torch.where(layer.weight < 0, -1.0, 1.0).to(layer.weight.dtype)
+
+
+def signed_maximum(x: Tensor, window: Window, signs: Tensor | None) -> Tensor:
+    """Max-pooling of the channels times their signs."""
+    return window_maximum(x if signs is None else x * signs.view(-1, 1, 1), window)

@@ -8,8 +8,10 @@ in training mode, which depend on the batch size and the order of the samples.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
@@ -21,11 +23,13 @@ from valleyscope.landscape.network.batchnorm_layers import (
     check_accepts_statistics,
     is_standard,
     scale_and_shift,
+    signed_maximum,
+    signs_of,
     through_running_averages,
 )
 from valleyscope.landscape.network.call_recorder import CallRecord
-from valleyscope.landscape.network.fx_graph import PausableGraph, module_of
-from valleyscope.landscape.network.graph_rewrites import is_temporary
+from valleyscope.landscape.network.fx_graph import ForwardPass, PausableGraph, batch_norm_nodes
+from valleyscope.landscape.network.graph_rewrites import Window, is_temporary, remove_pooling_after
 from valleyscope.landscape.network.memory_limit import machine_memory
 from valleyscope.landscape.network.running_moments import RunningMoments
 
@@ -78,20 +82,25 @@ class PopulationStatistics:
         self._layers: list[_BatchNorm] = []
         self._graph: PausableGraph | None = None
         self._in_place: set[int] = set()
+        self._windows: dict[int, Window] = {}
         layers = batch_norms(network)
         self._custom_forwards = {layer: layer.forward for layer in layers.values() if not is_standard(layer)}
         custom = {name: layer for name, layer in layers.items() if layer in self._custom_forwards}
         for name, x in _layer_inputs(network, custom, example):
             check_accepts_statistics(name, layers[name], x)
-        stops = _batch_norm_nodes(network)
-        if isinstance(network, fx.GraphModule) and set(stops.values()) == set(layers.values()):
+        if isinstance(network, fx.GraphModule) and set(batch_norm_nodes(network).values()) == set(layers.values()):
+            self._network = graph = fx.GraphModule(network, copy.deepcopy(network.graph))
+            stops = batch_norm_nodes(graph)
             self._layers = list(stops.values())
-            # The output of a convolution that only BatchNorm reads is normalised where it is.
-            self._in_place = {
-                place for place, node in enumerate(stops) if is_temporary(network, node.all_input_nodes[0])
-            }
-            self._graph = PausableGraph(network, stops)
-            self.bytes_a_sample = _peak_live_bytes(self._graph, example) // len(example)
+            # The output of a convolution that only BatchNorm reads is normalised where it is, and pooled before that.
+            for place, (node, layer) in enumerate(stops.items()):
+                if is_temporary(graph, node.all_input_nodes[0]) and layer not in self._custom_forwards:
+                    self._in_place.add(place)
+                    window = remove_pooling_after(graph, node)
+                    if window is not None:
+                        self._windows[place] = window
+            self._graph = PausableGraph(graph, stops)
+            self.bytes_a_sample = self._peak_live_bytes(self._graph, example) // len(example)
         else:
             self.bytes_a_sample = _LIVE_OUTPUTS * record.largest_output
         for layer in layers.values():
@@ -113,7 +122,7 @@ class PopulationStatistics:
         for load in blocks:
             run = self._graph.start(load())
             if run.resume():
-                moments.add(run.input)
+                self._add_moments(moments, run, 0)
             runs.append(run)
         for place, layer in enumerate(self._layers):
             normalise = self._keep_statistics(layer, moments, runs[0].input.dtype)
@@ -129,7 +138,7 @@ class PopulationStatistics:
                 else:
                     value = normalise(run.input)
                 if run.resume(value):
-                    moments.add(run.input)
+                    self._add_moments(moments, run, place + 1)
                 advance(size / len(self._layers))
         return [run.output for run in runs]
 
@@ -138,6 +147,25 @@ class PopulationStatistics:
         self._calls = 0
         output: Tensor = self._network(x)
         return output
+
+    def _add_moments(self, moments: RunningMoments, run: ForwardPass, place: int) -> None:
+        """Add the input of a paused layer; where max-pooling follows, only the pooled values are kept."""
+        moments.add(run.input)
+        if place in self._windows:
+            run.input = signed_maximum(run.input, self._windows[place], signs_of(self._layers[place]))
+
+    @torch.no_grad()
+    def _peak_live_bytes(self, graph: PausableGraph, example: Tensor) -> int:
+        """Peak memory of a forward pass on the example while it pauses at BatchNorm layers."""
+        run = graph.start(example.clone())
+        peak = place = 0
+        paused = run.resume()
+        while paused:
+            self._add_moments(RunningMoments(), run, place)
+            peak = max(peak, run.live_bytes())
+            paused = run.resume(run.result())
+            place += 1
+        return peak
 
     def _measure_at_once(self, blocks: list[Tensor], advance: Advance) -> list[Tensor]:
         self._measuring = True
@@ -151,7 +179,7 @@ class PopulationStatistics:
     def _keep_statistics(self, layer: _BatchNorm, moments: RunningMoments, dtype: torch.dtype) -> Normalise:
         custom_forward = self._custom_forwards.get(layer)
         if custom_forward is None:
-            normalise = scale_and_shift(layer, moments, dtype)
+            normalise = scale_and_shift(layer, *moments.pooled(), dtype, self._windows.get(len(self._statistics)))
         else:
             normalise = through_running_averages(layer, custom_forward, moments, dtype)
         self._statistics.append(normalise)
@@ -177,14 +205,19 @@ class RunningStatistics:
 
     Variances are averages of the batches' unbiased ones, as PyTorch keeps them. Only BatchNorm layers are put in
     training mode: dropout stays off, so the same weights always give the same values.
+
+    ``forward`` runs the network on a batch, by default a tensor; ``size`` counts the samples of a batch.
     """
 
-    def __init__(self, network: nn.Module) -> None:
-        self._network = network
+    def __init__(
+        self, network: nn.Module, forward: Callable[[Any], Any] | None = None, size: Callable[[Any], int] = len
+    ) -> None:
+        self._forward = forward or network
+        self._size = size
         self._layers = list(batch_norms(network).values())
 
     @torch.inference_mode()
-    def measure(self, batches: Sequence[Callable[[], Tensor]], advance: Advance) -> list[Tensor]:
+    def measure(self, batches: Sequence[Callable[[], Any]], advance: Advance) -> list[Any]:
         """Average over batches (functions that load them); returns no outputs."""
         seen = 0
         for layer in self._layers:
@@ -192,29 +225,21 @@ class RunningStatistics:
             layer.train()
         try:
             for load in batches:
-                x = load()
+                batch = load()
+                size = self._size(batch)
                 for layer in self._layers:
-                    layer.momentum = len(x) / (seen + len(x))
-                self._network(x)
-                seen += len(x)
-                advance(len(x))
+                    layer.momentum = size / (seen + size)
+                self._forward(batch)
+                seen += size
+                advance(size)
         finally:
             for layer in self._layers:
                 layer.eval()
         return []
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """The output of the network with the last averages."""
-        output: Tensor = self._network(x)
-        return output
-
-
-def _batch_norm_nodes(network: nn.Module) -> dict[fx.Node, _BatchNorm]:
-    """The nodes of a traced network that call BatchNorm layers, in order."""
-    if not isinstance(network, fx.GraphModule):
-        return {}
-    called = ((node, module_of(network, node)) for node in network.graph.nodes)
-    return {node: module for node, module in called if isinstance(module, _BatchNorm)}
+    def __call__(self, batch: Any) -> Any:
+        """The output for a batch with the last averages."""
+        return self._forward(batch)
 
 
 def _layer_inputs(network: nn.Module, layers: Mapping[str, _BatchNorm], example: Tensor) -> list[tuple[str, Tensor]]:
@@ -232,18 +257,6 @@ def _layer_inputs(network: nn.Module, layers: Mapping[str, _BatchNorm], example:
         for hook in hooks:
             hook.remove()
     return found
-
-
-def _peak_live_bytes(graph: PausableGraph, example: Tensor) -> int:
-    """Peak memory of a forward pass on the example while it pauses at BatchNorm layers."""
-    run = graph.start(example.clone())
-    peak = 0
-    with torch.no_grad():
-        paused = run.resume()
-        while paused:
-            peak = max(peak, run.live_bytes())
-            paused = run.resume(run.result())
-    return peak
 
 
 def _device_memory(device: torch.device) -> int:

@@ -110,6 +110,14 @@ def module_of(graph: fx.GraphModule, node: fx.Node) -> nn.Module | None:
     return graph.get_submodule(str(node.target)) if node.op == "call_module" else None
 
 
+def batch_norm_nodes(network: nn.Module) -> dict[fx.Node, _BatchNorm]:
+    """The nodes of a traced network that call BatchNorm layers, in order."""
+    if not isinstance(network, fx.GraphModule):
+        return {}
+    called = ((node, module_of(network, node)) for node in network.graph.nodes)
+    return {node: module for node, module in called if isinstance(module, _BatchNorm)}
+
+
 def is_altered(module: nn.Module) -> bool:
     """Whether a module may differ from its class: by hooks (also global) or a replaced forward pass (except ours)."""
     hooks = (
@@ -196,6 +204,11 @@ class ForwardPass:
         assert self._paused is not None
         found: Tensor = self._values[self._paused[0].all_input_nodes[0]]
         return found
+
+    @input.setter
+    def input(self, value: Tensor) -> None:
+        assert self._paused is not None
+        self._values[self._paused[0].all_input_nodes[0]] = value
 
     def result(self) -> Any:
         """The paused node's own result."""

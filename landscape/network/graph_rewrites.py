@@ -39,7 +39,13 @@ def remove_pooling(graph: fx.GraphModule, layer: nn.Module) -> Window | None:
 
     ReLU and maximum commute, so the caller may pool before ReLU.
     """
-    after = _user_of(graph, layer)
+    node = _node_of(graph, layer)
+    return None if node is None else remove_pooling_after(graph, node)
+
+
+def remove_pooling_after(graph: fx.GraphModule, node: fx.Node) -> Window | None:
+    """The same for a node."""
+    after = _only_user(node)
     if after is not None and _is_relu(graph, after):
         after = _only_user(after)
     if after is None or after.target is not window_maximum:
@@ -54,7 +60,8 @@ def remove_pooling(graph: fx.GraphModule, layer: nn.Module) -> Window | None:
 
 def only_consumer(graph: fx.GraphModule, layer: nn.Module) -> fx.Node | None:
     """The only user of a layer's output after ReLU and max-pooling, which work in any memory order."""
-    after = _user_of(graph, layer)
+    node = _node_of(graph, layer)
+    after = None if node is None else _only_user(node)
     while after is not None and (after.target is window_maximum or _is_relu(graph, after)):
         after = _only_user(after)
     return after
@@ -104,10 +111,9 @@ def _strided(axis: int, start: int, step: int, length: int) -> tuple[slice, ...]
     return (slice(None),) * axis + (slice(start, start + step * length, step),)
 
 
-def _user_of(graph: fx.GraphModule, layer: nn.Module) -> fx.Node | None:
-    """The only user of the output of a layer."""
-    node = next((node for node in graph.graph.nodes if module_of(graph, node) is layer), None)
-    return None if node is None else _only_user(node)
+def _node_of(graph: fx.GraphModule, layer: nn.Module) -> fx.Node | None:
+    """The first node that calls a layer."""
+    return next((node for node in graph.graph.nodes if module_of(graph, node) is layer), None)
 
 
 def _only_user(node: fx.Node) -> fx.Node | None:

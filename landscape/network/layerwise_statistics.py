@@ -85,7 +85,7 @@ class LayerwiseStatistics:
             layer, dtype = paused_at
             custom = self._custom_forwards.get(layer)
             self._statistics.append(
-                scale_and_shift(layer, moments, dtype)
+                scale_and_shift(layer, *moments.pooled(), dtype)
                 if custom is None
                 else through_running_averages(layer, custom, moments, dtype)
             )

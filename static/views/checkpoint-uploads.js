@@ -5,7 +5,7 @@ import { bytes } from '../format.js';
 
 /**
  * Upload of checkpoints trained elsewhere, for use as minima.
- * @param {{api: object, currentModel: () => {model: object, dataset: string}, onUse: (checkpoint: object) => void,
+ * @param {{api: object, currentModel: () => {model: object, dataset: string, loss: string}, onUse: (checkpoint: object) => void,
  *          onList: (checkpoints: object[]) => void, onRemove: () => void, active?: () => boolean}} options
  *   active: whether the section is on the page
  */
@@ -52,9 +52,9 @@ export function uploads({ api, currentModel, onUse, onList, onRemove, active = (
 
   async function upload(files) {
     for (const file of files) {
-      const { model, dataset } = currentModel();
+      const { model, dataset, loss } = currentModel();
       const name = file.name.replace(/\.safetensors$/, '').slice(0, 120) || 'checkpoint';
-      const query = new URLSearchParams({ model: JSON.stringify(model), dataset, name });
+      const query = new URLSearchParams({ model: JSON.stringify(model), dataset, loss, name });
       status.replaceChildren(element('p.soft', {}, `Uploading ${file.name} (${bytes(file.size)}) …`));
       try {
         const kept = await api.upload(`/api/checkpoints?${query}`, file);

@@ -56,7 +56,7 @@ export default async function mount(body, { api, urlState, navigate, announce, t
   bar.node.insertBefore(forceOption, bar.node.lastChild);
   const upload = uploads({
     api,
-    currentModel: () => ({ model: { name: 'cnn', ...full.values.model }, dataset: full.values.dataset ?? 'digits' }),
+    currentModel: () => ({ model: { name: 'cnn', ...full.values.model }, dataset: full.values.dataset ?? 'digits', loss: full.values.loss ?? 'cross_entropy' }),
     onUse: ({ id, name }) => { if (!short) announce(`${full.add('minima', name, { checkpoint: id })} added as a minimum`); },
     onList: (items) => { checkpoints = items; },
     onRemove: () => estimate(),

@@ -39,8 +39,10 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def lively(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with a worker."""
-    with serving(tmp_path_factory.mktemp("lively") / "home", workers=1) as server:
+    """A server with a worker; it allows data beside its home, in numbers.npz, for the test that writes them."""
+    base = tmp_path_factory.mktemp("lively")
+    allowed = {"VALLEY_ALLOWED_DATASETS": f"npz:{base / 'numbers.npz'}"}
+    with serving(base / "home", workers=1, environment=allowed) as server:
         yield server
 
 

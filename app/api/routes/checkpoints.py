@@ -20,7 +20,7 @@ router = APIRouter(tags=["checkpoints"])
 
 CheckpointId = Annotated[str, Path(max_length=64, description="id of the upload", examples=["019a8c3f2be5d0c1"])]
 _PARALLEL_UPLOADS = asyncio.Semaphore(4)
-_FIELDS = ("model", "dataset", "name")
+_FIELDS = ("model", "dataset", "loss", "name")
 _BAD = "bad-checkpoint"
 
 _FORM_SCHEMA = {
@@ -61,12 +61,15 @@ async def upload(
         Query(max_length=2000, description="name of the network, or JSON with its options", examples=["cnn"]),
     ] = None,
     dataset: Annotated[str | None, Query(max_length=400, description="data set", examples=["digits"])] = None,
+    loss: Annotated[
+        str | None, Query(max_length=20, description="loss of the spec: its targets give the outputs", examples=["mse"])
+    ] = None,
     name: Annotated[str | None, Query(max_length=120, description="display name")] = None,
 ) -> Any:
     """Upload the weights of a network as safetensors. Use them as `{"checkpoint": id}` in a spec.
 
-    Names and shapes must match the network, and all values must be finite. Pass `model` and `dataset` in the query
-    or in the form.
+    Names and shapes must match the network, and all values must be finite. Pass `model`, `dataset`
+    and, unless it is cross_entropy, `loss` in the query or in the form.
     """
     async with _PARALLEL_UPLOADS:
         stored = await run_in_threadpool(app_state.service.checkpoint_table.list)
@@ -75,7 +78,7 @@ async def upload(
         upload_file = StreamedSafetensors(app_state.settings.home / UPLOAD_FOLDER, app_state.settings.max_upload)
         try:
             fields = await stream_upload(request, upload_file, fields=_FIELDS, code=_BAD)
-            given = {"model": model, "dataset": dataset, "name": name} | fields
+            given = {"model": model, "dataset": dataset, "loss": loss, "name": name} | fields
             row = await run_in_threadpool(_add_checkpoint, app_state, upload_file, given)
         finally:
             await run_in_threadpool(upload_file.discard)
@@ -104,7 +107,7 @@ def delete_checkpoint(id: CheckpointId, app_state: State) -> None:
 def _add_checkpoint(app_state: AppState, upload_file: StreamedSafetensors, given: dict[str, str | None]) -> Any:
     description = _description(given)
     with field_problems():
-        model_info = app_state.submission_limits.check_source(description.dataset, description.model)
+        model_info = app_state.submission_limits.check_source(description.dataset, description.model, description.loss)
     try:
         upload_file.finish(model_info)
     except BadUpload as error:
@@ -114,6 +117,7 @@ def _add_checkpoint(app_state: AppState, upload_file: StreamedSafetensors, given
         name=description.name,
         model=description.model.model_dump(),
         dataset=description.dataset,
+        loss=description.loss,
         sha256=upload_file.sha256,
     )
 

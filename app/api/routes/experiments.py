@@ -7,10 +7,11 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Header, Query, Response
 
+from valleyscope.app.api.cost_schemas import Cost
 from valleyscope.app.api.dependencies import AppState, ExperimentId, JsonBody, State
 from valleyscope.app.api.openapi import LOCATION, links, problems
 from valleyscope.app.api.problems import Problem, field_problems, invalid_parameter
-from valleyscope.app.api.schemas import Cost, Description, Experiment, ExperimentPage
+from valleyscope.app.api.schemas import Description, Experiment, ExperimentPage
 from valleyscope.app.api.serializers import detail, summary
 from valleyscope.app.api.submissions import Submitted, check_limits, spec_of
 from valleyscope.app.storage.experiment_list import NEWEST_FIRST, SORT_PATTERN

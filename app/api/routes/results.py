@@ -15,7 +15,7 @@ from valleyscope.app.api.dependencies import ExperimentId, State
 from valleyscope.app.api.family_schemas import Ensembles, Forks, Map
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
 from valleyscope.app.api.problems import Problem, invalid_parameter
-from valleyscope.app.api.schemas import Matrix, Methods, Minima, Plane, Profile, Surface, Verdict
+from valleyscope.app.api.result_schemas import Matrix, Methods, Minima, Plane, Profile, Surface, Verdict
 from valleyscope.app.api.serializers import planes_of
 from valleyscope.app.storage.experiment_table import ExperimentRow
 from valleyscope.landscape.analysis.curvature_summary import curvature_summaries

@@ -157,6 +157,46 @@ def test_an_uploaded_pair_is_compared_without_training(lively: Server) -> None:
         assert all(np.array_equal(kept[key], tensor[key]) for key in tensor)
 
 
+def test_uploaded_regressions_are_measured_in_their_own_loss(lively: Server) -> None:
+    numbers = np.random.default_rng(0)
+    x = numbers.normal(size=(60, 4)).astype(np.float32)
+    y = (x[:, :2] - x[:, 2:]).astype(np.float32)
+    path = lively.home.parent / "numbers.npz"
+    np.savez(path, x_train=x[:40], y_train=y[:40], x_test=x[40:], y_test=y[40:])
+    shapes = {"linear1.weight": (5, 4), "linear1.bias": (5,), "linear2.weight": (2, 5), "linear2.bias": (2,)}
+    networks = [
+        {name: numbers.normal(size=shape).astype(np.float32) for name, shape in shapes.items()} for _ in range(2)
+    ]
+    source = {"model": json.dumps({"name": "mlp", "hidden": [5]}), "dataset": f"npz:{path}"}
+    refused = send(lively, save(networks[0]), **source)
+    assert "one label for each sample" in refused.json()["errors"][0]["message"]
+    unknown = send(lively, save(networks[0]), **source, loss="hinge")
+    assert unknown.json()["errors"][0]["path"] == "loss"
+    rows = [send(lively, save(network), **source, loss="mse").json() for network in networks]
+    assert [row["loss"] for row in rows] == ["mse", "mse"]
+    spec = {
+        "name": "numbers",
+        "model": json.loads(source["model"]),
+        "dataset": source["dataset"],
+        "loss": "mse",
+        "minima": {"a": {"checkpoint": rows[0]["id"]}, "b": {"checkpoint": rows[1]["id"]}},
+        "curves": {},
+        "planes": {},
+        "points": 3,
+        "verdict": {"resamples": 100},
+    }
+    wrong = lively.client.post("/api/experiments", json={**spec, "loss": "l1"})
+    assert "with loss mse, the spec is for" in wrong.json()["errors"][0]["message"]
+    id = lively.submit(spec)
+    row = lively.wait(id)
+    assert row["state"] == "done", row["error"]
+    final = lively.client.get(f"/api/experiments/{id}/minima").json()["minima"]["a"]["final"]
+    normal = (x[40:] - x[:40].mean(0)) / x[:40].std(0)
+    hidden = np.maximum(normal @ networks[0]["linear1.weight"].T + networks[0]["linear1.bias"], 0)
+    output = hidden @ networks[0]["linear2.weight"].T + networks[0]["linear2.bias"]
+    assert final["test_loss"] == pytest.approx(((output - y[40:]) ** 2).mean(), rel=1e-5)
+
+
 def zip_bomb() -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:

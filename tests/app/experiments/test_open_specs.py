@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,53 @@ def test_a_folder_of_images_is_cut_normalised_and_mapped_from_its_cache(tmp_path
         load_dataset(f"folder:{tmp_path / 'photos'}")
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         load_dataset("folder:/nowhere@32")
+
+
+def test_a_data_set_of_the_library_datasets_has_the_images_of_the_folder_it_was_made_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+    monkeypatch.delenv("VALLEY_ALLOW_DOWNLOADS", raising=False)
+    import datasets
+    from PIL import Image
+
+    images(tmp_path / "photos")
+    features = datasets.Features(
+        {
+            "picture": datasets.Image(),
+            "kind": datasets.ClassLabel(names=["bright", "dark"]),
+            "note": datasets.Value("string"),
+        }
+    )
+    splits = {}
+    for split in ("train", "val"):
+        files = sorted((tmp_path / "photos" / split).rglob("*.png"))
+        columns = {
+            "picture": [Image.open(file) for file in files],
+            "kind": [file.parent.name for file in files],
+            "note": [file.stem for file in files],
+        }
+        splits["validation" if split == "val" else split] = datasets.Dataset.from_dict(columns, features=features)
+    datasets.DatasetDict(splits).save_to_disk(tmp_path / "saved")
+
+    found = load_dataset(f"hf:{tmp_path / 'saved'}@10", root=tmp_path / "cache")
+    folder = load_dataset(f"folder:{tmp_path / 'photos'}@10", root=tmp_path / "cache")
+    assert (found.classes, found.fingerprint) == (folder.classes, folder.fingerprint)
+    for (x, y), (same_x, same_y) in zip(found.splits.values(), folder.splits.values(), strict=True):
+        assert torch.equal(x, same_x)
+        assert torch.equal(y, same_y)
+    asked: list[object] = []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *address, **_: asked.append(address))
+    with pytest.raises(FileNotFoundError, match="Give a folder of save_to_disk"):
+        load_dataset("hf:no-such-data-set@10", root=tmp_path / "cache")
+    assert asked == [], "the hub is not asked"
+    datasets.DatasetDict({"train": splits["train"]}).save_to_disk(tmp_path / "half")
+    with pytest.raises(ValueError, match="has the splits train; it needs train and test"):
+        load_dataset(f"hf:{tmp_path / 'half'}@10", root=tmp_path / "cache")
+    plain = {split: rows.remove_columns("picture") for split, rows in splits.items()}
+    datasets.DatasetDict(plain).save_to_disk(tmp_path / "plain")
+    with pytest.raises(ValueError, match="has the columns kind, note; it needs one of images"):
+        load_dataset(f"hf:{tmp_path / 'plain'}@10", root=tmp_path / "cache")
 
 
 def test_networks_of_other_libraries_fit_the_data_and_name_what_does_not(tmp_path: Path) -> None:
