@@ -18,7 +18,7 @@ from valleyscope.landscape.storage.records import LayerRecord, MinimumRecord
 from valleyscope.training import train
 from valleyscope.training.checkpoints import Checkpoint, check_state, load_checkpoint, read_checkpoint, save_checkpoint
 from valleyscope.training.epochs import Epoch, measure
-from valleyscope.training.loop import Progress
+from valleyscope.training.outcomes import Progress
 from valleyscope.training.parameter_groups import partition
 from valleyscope.training.settings import fork_file
 
