@@ -26,8 +26,8 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Sampler, TensorDataset
 
 from valleyscope.training import build_model, train
+from valleyscope.training.batches import permutation
 from valleyscope.training.datasets import Dataset
-from valleyscope.training.loop import permutation
 
 FLOOR = 1.6
 BATCH = 64

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from valleyscope.training.compaction import save_compact as save_compact
     from valleyscope.training.datasets import Dataset as Dataset
     from valleyscope.training.datasets import load_dataset as load_dataset
-    from valleyscope.training.loop import AllZero as AllZero
-    from valleyscope.training.loop import Cancelled as Cancelled
-    from valleyscope.training.loop import Diverged as Diverged
-    from valleyscope.training.loop import Trained as Trained
     from valleyscope.training.loop import train as train
     from valleyscope.training.models import build_model as build_model
+    from valleyscope.training.outcomes import AllZero as AllZero
+    from valleyscope.training.outcomes import Cancelled as Cancelled
+    from valleyscope.training.outcomes import Diverged as Diverged
+    from valleyscope.training.outcomes import Trained as Trained
     from valleyscope.training.parameter_groups import partition as partition
     from valleyscope.training.pruning_forecast import forecast_loop as forecast_loop
     from valleyscope.training.sdp import sdp_step as sdp_step
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from valleyscope.training.zero_groups import sparsity as sparsity
 
 _MODULES = {
-    "AllZero": "loop",
+    "AllZero": "outcomes",
     "AltSDP": "altsdp",
-    "Cancelled": "loop",
+    "Cancelled": "outcomes",
     "Compact": "compaction",
     "Dataset": "datasets",
-    "Diverged": "loop",
+    "Diverged": "outcomes",
     "NotCompactable": "compaction",
-    "Trained": "loop",
+    "Trained": "outcomes",
     "Training": "settings",
     "accumulated_threshold": "thresholds",
     "build_model": "models",

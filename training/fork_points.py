@@ -80,3 +80,16 @@ def load_fork_point(directory: str | Path, epoch: int) -> ForkPoint:
     state = values["state"]
     epochs = tuple(Epoch.from_json(record) for record in state["epochs"])
     return ForkPoint(State(**state | {"epochs": epochs}), Training(**values["settings"]), values["momentum"])
+
+
+def starting_point(settings: Training, trunk: str | Path | None) -> ForkPoint | None:
+    """Where a fork starts; a fork at epoch 0 shares nothing but the initialisation, which is the model as given."""
+    if settings.fork is None:
+        if trunk is not None:
+            raise ValueError(f"trunk={str(trunk)!r}: give fork, too, as fork={{'from': 'sgd', 'epoch': 5}}")
+        return None
+    if settings.fork.epoch == 0:
+        return None
+    if trunk is None:
+        raise ValueError(f"fork.epoch={settings.fork.epoch}: give trunk, the directory in which the trunk was trained")
+    return load_fork_point(trunk, settings.fork.epoch)

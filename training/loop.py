@@ -6,83 +6,34 @@ import logging
 import math
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 
-from valleyscope.training.augmentation import crop_and_flip
 from valleyscope.training.batch_norm import frozen_statistics
+from valleyscope.training.batches import Batches, run_seed
 from valleyscope.training.checkpoints import save_checkpoint
 from valleyscope.training.datasets import Dataset
 from valleyscope.training.epochs import Epoch, measure
-from valleyscope.training.fork_points import ForkPoint, load_fork_point, save_fork_point
+from valleyscope.training.fork_points import ForkPoint, save_fork_point, starting_point
 from valleyscope.training.losses import batch_loss
 from valleyscope.training.methods.builder import build_method
 from valleyscope.training.methods.checks import check_method
 from valleyscope.training.methods.cut import cut
 from valleyscope.training.methods.method import DirectionFactors, RunContext
 from valleyscope.training.methods.record import described_pruning
+from valleyscope.training.outcomes import AllZero, Cancelled, Diverged, Progress, Trained
 from valleyscope.training.parameter_groups import partition
 from valleyscope.training.preflight import check_run
-from valleyscope.training.pruning_forecast import Forecast, forecast
-from valleyscope.training.settings import STRENGTHS, Training, steps_an_epoch
+from valleyscope.training.pruning_forecast import forecast
+from valleyscope.training.settings import STRENGTHS, Training
 from valleyscope.training.state import State, identity, load_state, save_state
 from valleyscope.training.zero_groups import ZeroGroups, sparsity
 
 log = logging.getLogger(__name__)
-
-
-class Cancelled(Exception):
-    """The run was cancelled; its state is saved if it has a directory."""
-
-
-class Diverged(ArithmeticError):
-    """The loss is no longer finite."""
-
-
-class AllZero(Diverged):
-    """Every prunable group is zero: the network computes a constant."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The progress of a run; `record` is set when an epoch is complete, `forecast` at the start."""
-
-    epoch: int
-    epochs: int
-    step: int
-    steps: int
-    loss: float
-    learning_rate: float
-    record: Epoch | None = None
-    forecast: Forecast | None = None
-
-    @property
-    def share(self) -> float:
-        return (self.epoch + self.step / self.steps) / self.epochs if self.epochs else 1.0
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A trained network with the metrics of every epoch.
-
-    `pruning` says what the pruning method did: when its threshold ended, what the cut cost, the multiply-adds left.
-    """
-
-    model: nn.Module
-    settings: Training
-    epochs: tuple[Epoch, ...]
-    forecast: Forecast | None
-    pruning: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def final(self) -> Epoch:
-        return self.epochs[-1]
 
 
 def train(
@@ -115,7 +66,7 @@ def train(
         raise ValueError(f"give settings or single fields ({', '.join(fields)}), not both")
     settings = settings or Training(**fields)
     check_run(model, data, settings)
-    point = _fork_point(settings, trunk)
+    point = starting_point(settings, trunk)
     if point is not None:
         model.load_state_dict(point.state.model)
     if keep and directory is None:
@@ -130,19 +81,6 @@ def train(
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         run.resume()
         return run.train()
-
-
-def _fork_point(settings: Training, trunk: str | Path | None) -> ForkPoint | None:
-    """Where a fork starts; a fork at epoch 0 shares nothing but the initialisation, which is the model as given."""
-    if settings.fork is None:
-        if trunk is not None:
-            raise ValueError(f"trunk={str(trunk)!r}: give fork, too, as fork={{'from': 'sgd', 'epoch': 5}}")
-        return None
-    if settings.fork.epoch == 0:
-        return None
-    if trunk is None:
-        raise ValueError(f"fork.epoch={settings.fork.epoch}: give trunk, the directory in which the trunk was trained")
-    return load_fork_point(trunk, settings.fork.epoch)
 
 
 class _Run:
@@ -167,15 +105,9 @@ class _Run:
         self.settings = settings
         self.directory = directory
         self.save_every = save_every
-        self.steps = steps_an_epoch(len(data.x_train), settings.batch_size)
-        self.augment = data.augmented if settings.augment is None else settings.augment
-        if data.x_train.dim() == 4 and _use_channels_last(model, data.x_train[:2]):
-            data = replace(
-                data,
-                x_train=data.x_train.contiguous(memory_format=torch.channels_last),
-                x_test=data.x_test.contiguous(memory_format=torch.channels_last),
-            )
-        self.data = data
+        self.batches = Batches(model, data, settings)
+        self.data = data = self.batches.data
+        self.steps = self.batches.steps
         self.groups = partition(model, settings.structure, settings.bias, settings.skip_output, settings.tie_residual)
         self.forecast = forecast(self.groups, settings, self.steps)
         self.context = RunContext(model, self.groups, data, settings, self.steps, direction_factors)
@@ -209,7 +141,7 @@ class _Run:
     def _start(self) -> None:
         """Begin from the initialisation, or where the trunk was."""
         point, first = self.point, self.settings.first_epoch
-        torch.manual_seed(_seed(self.settings.order, first, stream=2))
+        torch.manual_seed(run_seed(self.settings.order, first, stream=2))
         if point is None:
             self.method.start()
             return
@@ -276,25 +208,18 @@ class _Run:
         learning_rate = self._learning_rate()
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
-        order = permutation(len(self.data.x_train), self.settings.order, self.epoch).to(self.data.x_train.device)
         self.model.train()
         while self.step < self.steps:
             if self.cancelled():
                 self._save()
                 raise Cancelled(f"cancelled in epoch {self.epoch + 1}, step {self.step + 1}")
-            loss = self._train_batch(order)
+            loss = self._train_batch()
             self._report_and_save(loss, learning_rate)
         self._end_epoch(learning_rate)
 
-    def _train_batch(self, order: Tensor) -> float:
+    def _train_batch(self) -> float:
         """One step on the next batch; returns its loss before the step."""
-        size = self.settings.batch_size
-        batch = order[self.step * size : (self.step + 1) * size]
-        x, y = self.data.x_train[batch], self.data.y_train[batch]
-        if self.augment:
-            generator = torch.Generator(device=x.device)
-            generator.manual_seed(_seed(self.settings.augmentation, self.epoch * self.steps + self.step, stream=1))
-            x = crop_and_flip(x, generator, self.data.border)
+        x, y = self.batches.batch(self.epoch, self.step)
 
         def backward() -> float:
             self.optimizer.zero_grad()
@@ -430,31 +355,3 @@ class _Run:
     def _progress(self, loss: float, learning_rate: float | None = None, **more: Any) -> Progress:
         rate = self.settings.lr if learning_rate is None else learning_rate
         return Progress(self.epoch, self.settings.total_epochs, self.step, self.steps, loss, rate, **more)
-
-
-def _use_channels_last(model: nn.Module, x: Tensor) -> bool:
-    """Put a network into channels-last order, in which convolution and pooling are fastest; returns whether it works.
-
-    Results are equal up to rounding. A network that calls `view` on images may need contiguous order.
-    """
-    training = model.training
-    model.to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
-    try:
-        with torch.inference_mode():
-            model(x.contiguous(memory_format=torch.channels_last))
-    except RuntimeError:
-        model.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
-        return False
-    finally:
-        model.train(training)
-    return True
-
-
-def _seed(seed: int, index: int, *, stream: int) -> int:
-    """A seed for one purpose (`stream`) of a run, independent of all others."""
-    return int(np.random.SeedSequence((seed, stream, index)).generate_state(1, np.uint64)[0] >> np.uint64(1))
-
-
-def permutation(samples: int, seed: int, epoch: int) -> Tensor:
-    """The order in which an epoch sees the samples."""
-    return torch.randperm(samples, generator=torch.Generator().manual_seed(_seed(seed, epoch, stream=0)))

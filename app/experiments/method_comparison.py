@@ -88,7 +88,8 @@ def _errors(content: Mapping[str, Any]) -> Iterator[InvalidField]:
         name = method.get("method") if isinstance(method, Mapping) else method
         if not isinstance(name, str) or name not in METHODS:
             known = ", ".join(METHODS)
-            why = "is not built here, only its published numbers are shown" if name in NOT_OURS else "is unknown"
+            published = str(name).upper() in NOT_OURS
+            why = "is not built here, only its published numbers are shown" if published else "is unknown"
             yield InvalidField(("methods", index), name, f"method {name!r} {why}: use one of {known}")
         if isinstance(method, Mapping) and "seeds" in method:
             yield from _number_errors(("methods", index, "seeds"), method["seeds"], 1, 20)
@@ -98,7 +99,10 @@ def _errors(content: Mapping[str, Any]) -> Iterator[InvalidField]:
         message = f"give shares of zero groups (sparsities) or of multiply-adds left (macs), not {len(given)} of them"
         yield InvalidField(("sparsities",), content.get("sparsities"), message)
     for field in given:
-        shares = content[field] if isinstance(content[field], list | tuple) else [content[field]]
+        shares = content[field]
+        if not isinstance(shares, list | tuple):
+            yield InvalidField((field,), shares, f"{shares!r} is not a list of shares: write it as [0.5]")
+            continue
         for index, share in enumerate(shares):
             if not _is_number(share) or not 0 < share < 1:
                 yield InvalidField((field, index), share, f"{share!r} is not a share above 0 and below 1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -26,6 +26,9 @@ from valleyscope.training.checkpoints import load_checkpoint
 from valleyscope.training.losses import LossName
 
 T = TypeVar("T")
+Report = Callable[[float, dict[str, Any]], None]
+"""What a task calls with the share that is done, and details."""
+CancelCheck = Callable[[], bool]
 
 
 @lru_cache(maxsize=2)

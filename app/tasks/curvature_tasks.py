@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from valleyscope.app.experiments.task_results import (
     Result,
     TriedTheorem,
 )
-from valleyscope.app.tasks.context import TaskContext
+from valleyscope.app.tasks.context import CancelCheck, Report, TaskContext
 from valleyscope.app.tasks.measured_planes import FLAT
 from valleyscope.app.tasks.torch_device import torch_device
 from valleyscope.landscape.curvature.flat_subspace import FlatSubspace, direction_factors, flat_subspace
@@ -37,8 +37,6 @@ from valleyscope.training.checkpoints import load_checkpoint, read_checkpoint
 from valleyscope.training.parameter_groups import ParameterGroup, partition
 from valleyscope.training.settings import Training
 
-Report = Callable[[float, dict[str, Any]], None]
-CancelCheck = Callable[[], bool]
 _DISTANCES = (0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,15 +15,13 @@ import numpy as np
 from valleyscope.app.experiments.estimate_plan import PARTS, part_file
 from valleyscope.app.experiments.experiment_writer import WORK
 from valleyscope.app.experiments.task_results import EstimatedPart, EstimatedPlane
-from valleyscope.app.tasks.context import TaskContext
+from valleyscope.app.tasks.context import CancelCheck, TaskContext
 from valleyscope.landscape.analysis.estimated_surface import grid_of, rounds_of, why_exact
 from valleyscope.landscape.estimation.known_pairs import Column, Request
 from valleyscope.landscape.estimation.requests import compute, merge_columns, split_request
 from valleyscope.landscape.estimation.rounds import SplitRounds
 from valleyscope.landscape.evaluation.evaluator import Evaluator
 from valleyscope.landscape.storage.atomic_write import write_atomically
-
-CancelCheck = Callable[[], bool]
 
 
 class PlaneEstimate:

@@ -1,10 +1,12 @@
-"""Prints the table of a finished comparison of pruning methods as Markdown, and writes it as CSV.
+"""Prints the table of a comparison of pruning methods as Markdown, and keeps the numbers of each network as CSV.
 
     valley run docs/pruning/digits.yaml --out DIR
     python docs/pruning/table.py DIR --csv docs/pruning/digits.csv
 
-The last column is the verdict on each network and the SGD network of its seed. Training times are left out: they are
-wall times, and say little of a machine that does other work; `benchmarks/pruning.py` measures them.
+The table is made from the rows of the CSV file, in the order of the spec: those of the networks in DIR, and those that
+the file had of others. So a table can grow network by network (`networks.py`). The last column is the verdict on each
+network and the SGD network of its seed. Training times are left out: they are wall times, and say little of a machine
+that does other work; `benchmarks/pruning.py` measures them.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ from __future__ import annotations
 import argparse
 import csv
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
-from valleyscope.landscape.analysis.method_table import MethodRow, method_table, remarks, seed_of
+from valleyscope.landscape.analysis.method_table import method_table, seed_of
 from valleyscope.landscape.analysis.pair_verdict import pair_verdict
 from valleyscope.landscape.storage.landscape_file import Landscape
 
@@ -32,80 +35,95 @@ SHOWN = {
 PERCENT = ("test_accuracy", "zero_groups", "macs", "latency_32")
 
 
-def verdicts(landscape: Landscape, row: MethodRow) -> str:
-    """The kinds of verdict on the networks of a row, with how often each occurs."""
-    found: Counter[str] = Counter()
-    for name in row.minima:
-        number = seed_of(name)[1]
-        sgd = "sgd" if number == 1 else f"sgd_s{number}"
-        if name != sgd and any({line.start, line.end} == {sgd, name} for line in landscape.lines.values()):
-            found[pair_verdict(landscape, sgd, name)["kind"]] += 1
-    if len(found) == 1 and len(row.minima) == 1:
-        return next(iter(found))
-    return ", ".join(f"{kind} ({count})" for kind, count in found.most_common())
+Row = dict[str, Any]
 
 
-def cell(row: MethodRow, column: str) -> str:
-    spread = row.values.get(column)
-    if spread is None:
+def verdict(landscape: Landscape, name: str) -> str:
+    """The kind of verdict on a network and the SGD network of its seed."""
+    sgd = sgd_of(name)
+    measured = name != sgd and any({line.start, line.end} == {sgd, name} for line in landscape.lines.values())
+    return str(pair_verdict(landscape, sgd, name)["kind"]) if measured else ""
+
+
+def sgd_of(name: str) -> str:
+    number = seed_of(name)[1]
+    return "sgd" if number == 1 else f"sgd_s{number}"
+
+
+def cell(rows: Sequence[Row], column: str) -> str:
+    """Mean and standard deviation over the networks of a method."""
+    values = [float(row[column]) for row in rows if row.get(column) not in (None, "")]
+    if not values:
         return ""
-    if column in PERCENT:
-        text = f"{100 * spread.mean:.1f}"
-        return f"{text} %" if spread.deviation is None else f"{text} ± {100 * spread.deviation:.1f} %"
-    return f"{spread.mean:.4f}" if spread.deviation is None else f"{spread.mean:.4f} ± {spread.deviation:.4f}"
+    scale, digits, unit = (100, 1, " %") if column in PERCENT else (1, 4, "")
+    spread = f" ± {scale * stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{scale * mean(values):.{digits}f}{spread}{unit}"
 
 
-def markdown(landscape: Landscape) -> Iterator[str]:
-    rows = method_table(landscape)
+def markdown(rows: Sequence[Row]) -> Iterator[str]:
+    grouped: dict[str, list[Row]] = {}
+    for row in rows:
+        grouped.setdefault(seed_of(row["network"])[0], []).append(row)
     yield "| network | seeds | " + " | ".join(SHOWN.values()) + " | verdict |"
     yield "|" + "---|" * (len(SHOWN) + 3)
-    for row in rows:
-        cells = [row.name, str(len(row.minima)), *(cell(row, column) for column in SHOWN), verdicts(landscape, row)]
-        yield "| " + " | ".join(cells) + " |"
-    yield ""
-    yield from (f"- {remark}" for remark in remarks(rows))
+    for name, found in grouped.items():
+        kinds = Counter(row["verdict"] for row in found if row["verdict"])
+        only = next(iter(kinds), "") if len(found) == 1 else ""
+        said = only or ", ".join(f"{kind} ({count})" for kind, count in kinds.most_common())
+        yield f"| {name} | {len(found)} | " + " | ".join(cell(found, column) for column in SHOWN) + f" | {said} |"
 
 
-def networks(landscape: Landscape) -> Iterator[dict[str, Any]]:
-    """One row a network, for the spreadsheet."""
-    for row in method_table(landscape):
-        for name in row.minima:
-            single = next(iter(method_table(_alone(landscape, name))))
-            values = {column: spread.mean for column, spread in single.values.items() if column != "time"}
-            one = MethodRow(row.name, row.method, row.wish, (name,))
-            ended = landscape.minima[name].pruning.get("threshold_ended") or {}
-            yield {
-                "network": name,
-                "method": row.method,
-                "wish": row.wish,
-                "seed": seed_of(name)[1] - 1,
-                **{column: float(f"{value:.6g}") for column, value in values.items()},
-                "threshold_ended_epoch": ended.get("epoch"),
-                "threshold": None if not ended else float(f"{ended['threshold']:.6g}"),
-                "verdict": verdicts(landscape, one),
-            }
+def networks(landscape: Landscape) -> Iterator[Row]:
+    """The numbers of each network that is complete: SGD's, and those with a line to it."""
+    for name, minimum in landscape.minima.items():
+        row = next(iter(method_table(_alone(landscape, name))))
+        values = {column: spread.mean for column, spread in row.values.items() if column != "time"}
+        if name != sgd_of(name) and "rise" not in values:
+            continue
+        ended = minimum.pruning.get("threshold_ended") or {}
+        yield {
+            "network": name,
+            "method": row.method,
+            "wish": row.wish,
+            "seed": seed_of(name)[1] - 1,
+            **{column: float(f"{value:.6g}") for column, value in values.items()},
+            "threshold_ended_epoch": ended.get("epoch"),
+            "threshold": None if not ended else float(f"{ended['threshold']:.6g}"),
+            "verdict": verdict(landscape, name),
+        }
 
 
 def _alone(landscape: Landscape, name: str) -> Landscape:
     """The landscape with one network and the SGD network of its seed, whose table has the numbers of that network."""
-    number = seed_of(name)[1]
-    sgd = "sgd" if number == 1 else f"sgd_s{number}"
+    sgd = sgd_of(name)
     found = Landscape(landscape.name, spec=landscape.spec)
     names = [name] if name == sgd else [name, sgd]
-    found.minima = {key: landscape.minima[key] for key in names}
+    found.minima = {key: landscape.minima[key] for key in names if key in landscape.minima}
     found.lines, found.verdict = landscape.lines, landscape.verdict
     return found
 
 
+def merged(known: Iterable[Row], new: Iterable[Row], spec: Mapping[str, Any]) -> list[Row]:
+    """The rows of both, new ones in the place of known ones, in the order of the spec: all seeds of a method."""
+    rows = {row["network"]: row for row in (*known, *new)}
+    names = [seed_of(name)[0] for name in spec["minima"]]
+    order = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    return sorted(rows.values(), key=lambda row: (order[seed_of(row["network"])[0]], int(row["seed"])))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("directory", type=Path, help="output of valley run")
-    parser.add_argument("--csv", type=Path, help="file for the numbers of each network")
+    parser.add_argument("directory", type=Path, help="output of valley run, or of networks.py")
+    parser.add_argument("--csv", type=Path, help="file for the numbers of each network; its other rows stay")
     options = parser.parse_args()
     landscape = Landscape.open(options.directory / "landscape.h5")
-    print(*markdown(landscape), sep="\n")
+    known: list[Row] = []
+    if options.csv is not None and options.csv.is_file():
+        with options.csv.open(newline="", encoding="utf-8") as file:
+            known = list(csv.DictReader(file))
+    rows = merged(known, networks(landscape), landscape.spec)
+    print(*markdown(rows), sep="\n")
     if options.csv is not None:
-        rows = list(networks(landscape))
         columns = list(dict.fromkeys(column for row in rows for column in row))
         with options.csv.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, columns, lineterminator="\n")

@@ -64,16 +64,19 @@ class MethodRow:
 
         >>> row = MethodRow("sfp_50", "sfp", 0.5, ("sfp_50",), {"macs": Spread(0.4, 0.01, 2)})
         >>> row.cell("macs"), row.cell("rise")
-        ('40.0 % ± 1.0 %', None)
+        ('40.0 ± 1.0 %', None)
         """
         spread = self.values.get(column)
         if spread is None:
             return None
-        mean, deviation = (
-            None if value is None else f"{100 * value:.1f} %" if column in SHARES else f"{value:.3g}"
-            for value in (spread.mean, spread.deviation)
-        )
-        return str(mean) if deviation in (None, "0", "0.0 %") else f"{mean} ± {deviation}"
+        if column in SHARES:
+            mean, deviation = (f"{100 * value:.1f}" for value in (spread.mean, spread.deviation or 0.0))
+            return f"{mean} %" if float(deviation) == 0 else f"{mean} ± {deviation} %"
+        if not spread.deviation:
+            return f"{spread.mean:.3g}"
+        largest = max(abs(spread.mean), spread.deviation)
+        digits = max(0, 2 - math.floor(math.log10(largest)))  # three of the larger number, as many of the other
+        return f"{spread.mean:.{digits}f} ± {spread.deviation:.{digits}f}"
 
     def to_json(self) -> dict[str, Any]:
         values = {
@@ -106,11 +109,12 @@ def method_table(landscape: Landscape) -> list[MethodRow]:
 
 def remarks(rows: Sequence[MethodRow]) -> list[str]:
     """What a reader of the table should not miss: collapsed networks, and simple methods that do as well as AltSDP."""
-    found = [
-        f"{row.name} collapsed in {row.collapsed} of {len(row.minima)} seeds: it is no better than guessing."
+    collapsed = [
+        row.name + (f" ({row.collapsed} of {len(row.minima)} seeds)" if len(row.minima) > 1 else "")
         for row in rows
         if row.collapsed
     ]
+    found = [f"Collapsed, no better than guessing: {', '.join(collapsed)}."] if collapsed else []
     for ours in (row for row in rows if row.method == "altsdp"):
         simple = (row for row in rows if row.method in _SIMPLE and row.wish == ours.wish)
         found += [sentence for other in simple if (sentence := _compared(ours, other)) is not None]

@@ -23,7 +23,7 @@ def pareto(rows: Sequence[MethodRow], theme: Theme = "light") -> go.Figure:
     """One point for each row with accuracy and multiply-adds; its bar is the standard deviation over seeds.
 
     Networks with less than half of the best accuracy stand at the lower edge, with their number: the others need the
-    room.
+    room. A name that would cover others is left out; it stands beside the pointer.
     """
     shown = [row for row in rows if {"macs", "test_accuracy"} <= row.values.keys()]
     accuracies = [_mean(row, "test_accuracy") for row in shown]
@@ -42,6 +42,7 @@ def pareto(rows: Sequence[MethodRow], theme: Theme = "light") -> go.Figure:
     deviations = [
         0 if is_low else row.values["test_accuracy"].deviation or 0 for row, is_low in zip(shown, low, strict=True)
     ]
+    positions = _positions(x, y, names, bottom, top)
     trace = {
         "type": "scatter",
         "mode": "markers+text",
@@ -49,8 +50,8 @@ def pareto(rows: Sequence[MethodRow], theme: Theme = "light") -> go.Figure:
         "x": x,
         "y": y,
         "error_y": {**_LOOK["bars"], "type": "data", "array": deviations},
-        "text": [escaped(name) for name in names],
-        "textposition": _positions(x, y, names, bottom, top),
+        "text": [escaped(name) if position else "" for name, position in zip(names, positions, strict=True)],
+        "textposition": [position or "top center" for position in positions],
         "marker": {
             **_LOOK["marker"],
             "color": rises,
@@ -60,24 +61,29 @@ def pareto(rows: Sequence[MethodRow], theme: Theme = "light") -> go.Figure:
             "colorscale": colour_scale("loss"),
             "colorbar": _LOOK["colorbar"],
         },
-        "customdata": [list(pair) for pair in zip(accuracies, rises, strict=True)],
-        "hovertemplate": "<b>%{text}</b><br>%{customdata[0]:.1%} test accuracy<br>%{x:.0%} of the multiply-adds"
-        "<br>rise to SGD %{customdata[1]:.3g} nats<extra></extra>",
+        "customdata": [
+            [accuracy, rise, escaped(row.name)] for row, accuracy, rise in zip(shown, accuracies, rises, strict=True)
+        ],
+        "hovertemplate": "<b>%{customdata[2]}</b><br>%{customdata[0]:.1%} test accuracy"
+        "<br>%{x:.0%} of the multiply-adds<br>rise to SGD %{customdata[1]:.3g} nats<extra></extra>",
     }
     xaxis = {**_LOOK["xaxis"], "range": [0, _ROOM["right"]]}
     layout = {**_LOOK["layout"], "xaxis": xaxis, "yaxis": {**_LOOK["yaxis"], "range": [bottom, top]}}
     return new_figure([trace], layout, theme)
 
 
-def _positions(x: list[float], y: list[float], names: list[str], bottom: float, top: float) -> list[str]:
-    """On which side of its point each name stands: where it covers least of the points and of the names before."""
+def _positions(x: list[float], y: list[float], names: list[str], bottom: float, top: float) -> list[str | None]:
+    """On which side of its point each name stands: where it covers least of the points and of the names before.
+
+    None where it would cover too much of them on every side.
+    """
     width, height = _LOOK["frame"]
     mark = _LABELS["mark"]
     places = [
         (across / _ROOM["right"] * width, (top - up) / (top - bottom) * height) for across, up in zip(x, y, strict=True)
     ]
     taken: list[Box] = [(left - mark, up - mark, left + mark, up + mark) for left, up in places]
-    chosen = []
+    chosen: list[str | None] = []
     for index, name in enumerate(names):
         others = [box for at, box in enumerate(taken) if at != index]
         boxes = {position: _label(*places[index], name, *side) for position, side in _LABELS["positions"].items()}
@@ -85,8 +91,10 @@ def _positions(x: list[float], y: list[float], names: list[str], bottom: float, 
             position: _outside(box) + sum(_overlap(box, other) for other in others) for position, box in boxes.items()
         }
         best = min(faults, key=faults.__getitem__)
-        taken.append(boxes[best])
-        chosen.append(best)
+        fits = faults[best] <= _LABELS["covered"] * _area(boxes[best])
+        if fits:
+            taken.append(boxes[best])
+        chosen.append(best if fits else None)
     return chosen
 
 
@@ -103,7 +111,11 @@ def _overlap(a: Box, b: Box) -> float:
 def _outside(box: Box) -> float:
     """How much of a box lies outside the frame."""
     width, height = _LOOK["frame"]
-    return (box[2] - box[0]) * (box[3] - box[1]) - _overlap(box, (0, 0, width, height))
+    return _area(box) - _overlap(box, (0, 0, width, height))
+
+
+def _area(box: Box) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])
 
 
 def _mean(row: MethodRow, column: str) -> Any:

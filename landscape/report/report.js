@@ -48,7 +48,7 @@ const FIGURES = {
   sparsity: (_, view) => sparsityFigure(minima, { ...view, colours }),
   map: ({ by }, { mode }) => minimaMapFigure(data.map, { kind: by, colours, mode }),
   forks: (_, { mode }) => forksFigure(data.forks, { mode }),
-  pareto: (_, { mode }) => paretoFigure(data.methods, { mode }),
+  pareto: (_, view) => paretoFigure(data.methods, view),
   spectrum: (_, view) => spectrumFigure(curved, view),
   growth: (_, view) => growthFigure(curved.filter(({ summary }) => summary.epochs.epoch?.length), view),
   factors: (_, view) => factorsFigure(directed, view),

@@ -4,11 +4,12 @@ import { colourScale } from './contour.js';
 import { baseLayout, escaped, style } from './theme.js';
 
 const LOOK = style.pareto;
-const { character: CHARACTER, height: HEIGHT, mark: MARK, positions: POSITIONS } = LOOK.labels;
+const { character: CHARACTER, covered: COVERED, height: HEIGHT, mark: MARK, positions: POSITIONS } = LOOK.labels;
 
 /** A figure {data, layout} of the rows with accuracy and multiply-adds; a bar is the standard deviation over seeds.
  *
  * Networks with less than half of the best accuracy stand at the lower edge, with their number: the others need the room.
+ * A name that would cover others is left out; it stands beside the pointer.
  */
 export function paretoFigure(rows, { mode, narrow }) {
   const { frame, colorbar, layout } = narrow ? { ...LOOK, ...LOOK.narrow } : LOOK;
@@ -23,6 +24,7 @@ export function paretoFigure(rows, { mode, narrow }) {
   const x = shown.map((row) => mean(row, 'macs'));
   const y = accuracies.map((accuracy, index) => (low[index] ? range[0] : accuracy));
   const names = shown.map(({ name }, index) => (low[index] ? `${name} ${(100 * accuracies[index]).toFixed(1)}%` : name));
+  const sides = positions(x, y, names, range, frame);
   const trace = {
     type: 'scatter',
     mode: 'markers+text',
@@ -34,8 +36,8 @@ export function paretoFigure(rows, { mode, narrow }) {
       type: 'data',
       array: shown.map(({ values }, index) => (low[index] ? 0 : values.test_accuracy.deviation ?? 0)),
     },
-    text: names.map(escaped),
-    textposition: positions(x, y, names, range, frame),
+    text: names.map((name, index) => (sides[index] ? escaped(name) : '')),
+    textposition: sides.map((side) => side ?? 'top center'),
     marker: {
       ...LOOK.marker,
       color: rises,
@@ -45,15 +47,16 @@ export function paretoFigure(rows, { mode, narrow }) {
       colorscale: colourScale('loss'),
       colorbar,
     },
-    customdata: accuracies.map((accuracy, index) => [accuracy, rises[index]]),
-    hovertemplate: '<b>%{text}</b><br>%{customdata[0]:.1%} test accuracy<br>%{x:.0%} of the multiply-adds'
+    customdata: shown.map(({ name }, index) => [accuracies[index], rises[index], escaped(name)]),
+    hovertemplate: '<b>%{customdata[2]}</b><br>%{customdata[0]:.1%} test accuracy<br>%{x:.0%} of the multiply-adds'
       + '<br>rise to SGD %{customdata[1]:.3g} nats<extra></extra>',
   };
   const xaxis = { ...LOOK.xaxis, range: [0, LOOK.room.right] };
   return { data: [trace], layout: baseLayout(mode, { ...layout, xaxis, yaxis: { ...LOOK.yaxis, range } }) };
 }
 
-/** On which side of its point each name stands: where it covers least of the points and of the names before. */
+/** On which side of its point each name stands: where it covers least of the points and of the names before;
+ * null where it would cover too much of them on every side. */
 function positions(x, y, names, range, frame) {
   const places = x.map((across, index) => [
     (across / LOOK.room.right) * frame[0],
@@ -63,9 +66,11 @@ function positions(x, y, names, range, frame) {
   return names.map((name, index) => {
     const boxes = Object.entries(POSITIONS).map(([position, side]) => ({ position, box: labelBox(places[index], name, side) }));
     const faults = boxes.map(({ box }) => outside(box, frame) + taken.reduce((sum, other, at) => sum + (at === index ? 0 : overlap(box, other)), 0));
-    const chosen = boxes[faults.indexOf(Math.min(...faults))];
-    taken.push(chosen.box);
-    return chosen.position;
+    const least = Math.min(...faults);
+    const { position, box } = boxes[faults.indexOf(least)];
+    if (least > COVERED * area(box)) return null;
+    taken.push(box);
+    return position;
   });
 }
 
@@ -79,7 +84,9 @@ const overlap = (a, b) =>
   Math.max(0, Math.min(a[2], b[2]) - Math.max(a[0], b[0])) * Math.max(0, Math.min(a[3], b[3]) - Math.max(a[1], b[1]));
 
 /** How much of a box lies outside the frame. */
-const outside = (box, frame) => (box[2] - box[0]) * (box[3] - box[1]) - overlap(box, [0, 0, ...frame]);
+const outside = (box, frame) => area(box) - overlap(box, [0, 0, ...frame]);
+
+const area = (box) => (box[2] - box[0]) * (box[3] - box[1]);
 
 /** The mean of a column; SGD itself has no rise to SGD. */
 const mean = ({ values }, column) => values[column]?.mean ?? 0;

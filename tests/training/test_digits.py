@@ -8,7 +8,7 @@ import torch
 
 from valleyscope.landscape import along, barrier, flatten, line
 from valleyscope.training import build_model, load_dataset, train
-from valleyscope.training.loop import Trained
+from valleyscope.training.outcomes import Trained
 
 
 @pytest.mark.parametrize(

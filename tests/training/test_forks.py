@@ -12,7 +12,7 @@ from torch import nn
 from tests.training.test_resume import network, records
 from valleyscope.training import Cancelled, Training, load_dataset, train
 from valleyscope.training.fork_points import NoForkPoint
-from valleyscope.training.loop import Trained
+from valleyscope.training.outcomes import Trained
 from valleyscope.training.thresholds import accumulated_threshold
 
 SGD: dict[str, Any] = {

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from valleyscope.training import Diverged, Training, build_model, load_dataset, sparsity, train
 from valleyscope.training.checkpoints import read_checkpoint
 from valleyscope.training.datasets import Dataset
-from valleyscope.training.loop import Progress
+from valleyscope.training.outcomes import Progress
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from torch import nn
 
 from valleyscope.training import Cancelled, load_dataset, train
 from valleyscope.training.checkpoints import read_checkpoint, save_checkpoint
-from valleyscope.training.loop import Trained
+from valleyscope.training.outcomes import Trained
 from valleyscope.training.state import STATE_FILE, WrongState
 
 FIELDS = {

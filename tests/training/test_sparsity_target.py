@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from valleyscope.training import AltSDP, Cancelled, build_model, load_dataset, partition, sparsity, train
-from valleyscope.training.loop import Trained
+from valleyscope.training.outcomes import Trained
 from valleyscope.training.parameter_groups import group_norms, prunable
 
 

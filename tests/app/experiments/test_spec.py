@@ -275,7 +275,9 @@ def test_a_comparison_of_methods_has_lines_from_sgd_to_each_network_of_its_seed(
     ("fields", "message"),
     [
         ({"methods": ["altspd"]}, "methods.0: method 'altspd' is unknown: use one of altsdp"),
+        ({"methods": ["dcp"]}, "methods.0: method 'dcp' is not built here, only its published numbers are shown"),
         ({"methods": []}, "methods: must be a list of methods"),
+        ({"sparsities": 0.5}, "sparsities: 0.5 is not a list of shares: write it as [0.5]"),
         ({"sparsities": [1.5]}, "sparsities.0: 1.5 is not a share above 0 and below 1"),
         ({"sparsities": None}, "sparsities: give shares"),
         ({"macs": [0.5]}, "sparsities: give shares"),

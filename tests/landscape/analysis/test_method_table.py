@@ -118,7 +118,7 @@ def test_published_numbers_stand_in_report_and_spreadsheet_as_not_ours(tmp_path:
 def test_remarks_name_collapsed_networks_and_simple_methods_that_do_as_well() -> None:
     landscape = compared()
     said = remarks(method_table(landscape))
-    assert "one-shot_50 collapsed in 1 of 2 seeds: it is no better than guessing." in said
+    assert "Collapsed, no better than guessing: one-shot_50 (1 of 2 seeds)." in said
     landscape.minima["one-shot_50_s2"].final["test_accuracy"] = 0.97
     assert any("one-shot_50 does as well as altsdp_50" in remark for remark in remarks(method_table(landscape)))
     for name in ("one-shot_50", "one-shot_50_s2"):

@@ -10,9 +10,9 @@ from torch import nn
 
 from valleyscope.training import load_dataset, partition, train
 from valleyscope.training.datasets import Dataset
-from valleyscope.training.loop import Trained
 from valleyscope.training.methods.method import RunContext
 from valleyscope.training.models import build_model
+from valleyscope.training.outcomes import Trained
 from valleyscope.training.settings import Training
 
 RUN = {"epochs": 6, "lr": 0.1, "batch_size": 64, "schedule": {"kind": "halving", "every": 3}}
