@@ -20,7 +20,7 @@ from valleyscope.training.batch_norm import frozen_statistics
 from valleyscope.training.checkpoints import save_checkpoint
 from valleyscope.training.datasets import Dataset
 from valleyscope.training.epochs import Epoch, measure
-from valleyscope.training.fork_points import ForkPoint, load_fork_point, save_fork_point
+from valleyscope.training.fork_points import ForkPoint, check_kept, fork_point, save_fork_point
 from valleyscope.training.losses import batch_loss
 from valleyscope.training.methods.builder import build_method
 from valleyscope.training.methods.checks import check_method
@@ -115,11 +115,10 @@ def train(
         raise ValueError(f"give settings or single fields ({', '.join(fields)}), not both")
     settings = settings or Training(**fields)
     check_run(model, data, settings)
-    point = _fork_point(settings, trunk)
+    check_kept(keep, settings, directory)
+    point = fork_point(settings, trunk, model)
     if point is not None:
         model.load_state_dict(point.state.model)
-    if keep and directory is None:
-        raise ValueError(f"keep={sorted(keep)}: states are kept in the directory of the run: give directory, too")
     run = _Run(model, data, settings, None if directory is None else Path(directory), save_every, direction_factors)
     run.point, run.keep = point, frozenset(keep)
     run.report = progress or (lambda _: None)
@@ -130,19 +129,6 @@ def train(
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         run.resume()
         return run.train()
-
-
-def _fork_point(settings: Training, trunk: str | Path | None) -> ForkPoint | None:
-    """Where a fork starts; a fork at epoch 0 shares nothing but the initialisation, which is the model as given."""
-    if settings.fork is None:
-        if trunk is not None:
-            raise ValueError(f"trunk={str(trunk)!r}: give fork, too, as fork={{'from': 'sgd', 'epoch': 5}}")
-        return None
-    if settings.fork.epoch == 0:
-        return None
-    if trunk is None:
-        raise ValueError(f"fork.epoch={settings.fork.epoch}: give trunk, the directory in which the trunk was trained")
-    return load_fork_point(trunk, settings.fork.epoch)
 
 
 class _Run:
