@@ -6,7 +6,7 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
@@ -23,12 +23,13 @@ from valleyscope.app.commands.remote import add_commands
 from valleyscope.app.commands.run import run_in_terminal
 from valleyscope.app.experiments.experiment_writer import DirectoryLocked
 from valleyscope.app.experiments.gallery import gallery_entries
-from valleyscope.app.experiments.model_info import ModelInfoCache
+from valleyscope.app.experiments.model_info import BadModel, ModelInfoCache
 from valleyscope.app.experiments.recipes import describe_recipe, load_recipe, recipe_names
-from valleyscope.app.experiments.spec import BadSpec, read_spec
+from valleyscope.app.experiments.spec import BadSpec, Spec, read_spec
 from valleyscope.app.experiments.wishes import check_wishes
 from valleyscope.app.log_config import start_logging
 from valleyscope.app.settings import Settings
+from valleyscope.app.storage.safetensors_check import BadUpload, check_file
 from valleyscope.training.downloads import SWITCH as DOWNLOADS
 
 _MOST_PARAMETERS = 10**9  # of a network that is built to look at it; VALLEY_MAX_PARAMETERS is for servers
@@ -160,16 +161,10 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     settings = _load_settings(options)
     if options.workers is not None and options.workers < 1:
         raise ValueError(f"--workers={options.workers} must be 1 or more")
-    checkpoints = {}
-    for name, minimum in spec.minima.items():
-        if minimum.checkpoint is not None:
-            file = (path.parent / minimum.checkpoint).resolve()
-            if not file.is_file():
-                raise FileNotFoundError(f"minima.{name}.checkpoint={minimum.checkpoint!r}: {file} does not exist")
-            checkpoints[name] = file
     data_root = options.data or settings.data
     with closing(ModelInfoCache(data_root, _MOST_PARAMETERS)) as networks:
         check_wishes(spec, networks)
+        checkpoints = dict(_checkpoints(spec, path.parent, networks))
     return run_in_terminal(
         spec,
         options.out,
@@ -178,6 +173,23 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         checkpoints=checkpoints,
         console=console,
     )
+
+
+def _checkpoints(spec: Spec, folder: Path, networks: ModelInfoCache) -> Iterator[tuple[str, Path]]:
+    """The files that a spec names; raises BadSpec for those that are not weights of its network."""
+    for name, minimum in spec.minima.items():
+        if minimum.checkpoint is None:
+            continue
+        file = (folder / minimum.checkpoint).resolve()
+        if not file.is_file():
+            raise FileNotFoundError(f"minima.{name}.checkpoint={minimum.checkpoint!r}: {file} does not exist")
+        try:
+            check_file(file, networks.inspect(spec.model, spec.dataset, spec.loss))
+        except BadModel:  # the first task says it
+            pass
+        except BadUpload as error:
+            raise BadSpec(f"minima.{name}.checkpoint={minimum.checkpoint!r}: {error}") from error
+        yield name, file
 
 
 def _demo(options: argparse.Namespace, console: Console) -> int:

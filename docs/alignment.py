@@ -2,6 +2,8 @@
 
     python docs/alignment.py --out DIR                           # digits
     python docs/alignment.py --out DIR --data ROOT --mnist       # MNIST: ROOT has the data set, or gets it
+    python docs/pruning/first_images.py cifar10 ROOT/cifar-small.npz --train 4000 --test 2000 --side 16
+    python docs/alignment.py --out DIR --data ROOT --cifar       # photographs of 16 x 16 pixels, one pair of seeds
 
 Three pairs of seeds for each network. The loss is that of the training samples, on 25 points of the line. Of
 MNIST the first 10,000 samples are used, in training, too. Networks that are already in DIR are not trained again.
@@ -45,6 +47,8 @@ class Case:
     model: dict[str, Any]
     epochs: int
     rate: float = 0.1
+    every: int | None = None
+    """Epochs after which the learning rate is halved, again and again."""
 
 
 CASES = (
@@ -57,6 +61,17 @@ MNIST = (
     Case("MNIST, mlp 512 (4 times as wide)", "mnist", {"name": "mlp", "hidden": [512, 512]}, 10, 0.05),
     Case("MNIST, lenet 20-50-500", "mnist", {"name": "lenet"}, 3, 0.05),
 )
+CIFAR = tuple(
+    Case(
+        f"CIFAR photographs, ResNet-20 of width {width}",
+        "npz:cifar-small.npz",
+        {"name": "resnet56", "depth": 20, "width": 16 * width},
+        20,
+        0.05,
+        4,
+    )
+    for width in (1, 2, 4)
+)
 
 
 def trained(case: Case, data: Any, seed: int, out: Path) -> nn.Module:
@@ -66,7 +81,10 @@ def trained(case: Case, data: Any, seed: int, out: Path) -> nn.Module:
         load_checkpoint(path, model)
         return model
     batch = 32 if case.dataset == "digits" else 128
-    train(model, data, epochs=case.epochs, batch_size=batch, lr=case.rate, seed=seed, optimizer="sgd", momentum=0.9)
+    settings: dict[str, Any] = {"epochs": case.epochs, "batch_size": batch, "lr": case.rate, "momentum": 0.9}
+    if case.every is not None:
+        settings["schedule"] = {"kind": "halving", "every": case.every}
+    train(model, data, optimizer="sgd", seed=seed, **settings)
     save_checkpoint(path, model)
     return model
 
@@ -75,7 +93,7 @@ def row(case: Case, data: Any, out: Path) -> str:
     sample = (data.x_train, data.y_train)
     found: dict[str, list[float]] = {"as given": [], "weights": [], "activations": []}
     losses, errors = [], []
-    for first, second in PAIRS:
+    for first, second in PAIRS[:1] if case in CIFAR else PAIRS:
         a, b = (trained(case, data, seed, out) for seed in (first, second))
         for network in (a, b):
             losses.append(evaluate(network, flatten(network), {"train": sample})["train"].loss)
@@ -93,13 +111,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="where the networks are kept")
     parser.add_argument("--data", type=Path, help="directory of data sets")
     parser.add_argument("--mnist", action="store_true", help="MNIST instead of digits")
+    parser.add_argument("--cifar", action="store_true", help="photographs of CIFAR-10 instead of digits")
     parser.add_argument("--only", default="", help="cases whose label has this text")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     print("| network | train loss | test error | barrier as given | by weights | by activations |")
     print("|---|---|---|---|---|---|")
-    for case in (case for case in (MNIST if options.mnist else CASES) if options.only in case.label):
+    cases = CIFAR if options.cifar else MNIST if options.mnist else CASES
+    for case in (case for case in cases if options.only in case.label):
         data = load_dataset(case.dataset, root=options.data)
         data = replace(data, x_train=data.x_train[:SAMPLES], y_train=data.y_train[:SAMPLES])
         print(row(case, data, options.out), flush=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import pickle
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from valleyscope.training.atomic_write import replace_file
+from valleyscope.training.checkpoints import check_state
 from valleyscope.training.epochs import Epoch
 from valleyscope.training.settings import Training, fork_file
 from valleyscope.training.state import State
@@ -67,11 +69,43 @@ def save_fork_point(directory: Path, state: State, settings: Training, model: nn
     replace_file(directory / fork_file(state.epoch), buffer.getvalue())
 
 
-def load_fork_point(directory: str | Path, epoch: int) -> ForkPoint:
-    path = Path(directory) / fork_file(epoch)
-    if not path.is_file():
+def check_kept(epochs: Collection[int], settings: Training, directory: str | Path | None) -> None:
+    """Raise a ValueError unless a run can keep its state after these epochs."""
+    if epochs and directory is None:
+        raise ValueError(f"keep={sorted(epochs)}: states are kept in the directory of the run: give directory, too")
+    if unknown := [epoch for epoch in sorted(epochs) if not settings.first_epoch < epoch <= settings.main_epochs]:
+        raise ValueError(
+            f"keep={unknown}: this run trains the epochs {settings.first_epoch + 1} to {settings.main_epochs}"
+        )
+
+
+def fork_point(settings: Training, trunk: str | Path | None, model: nn.Module) -> ForkPoint | None:
+    """Where a fork starts; a fork at epoch 0 shares nothing but the initialisation, which is the model as given."""
+    if settings.fork is None:
+        if trunk is not None:
+            raise ValueError(f"trunk={str(trunk)!r}: give fork, too, as fork={{'from': 'sgd', 'epoch': 5}}")
+        return None
+    epoch = settings.fork.epoch
+    if epoch == 0:
+        return None
+    if trunk is None:
+        raise ValueError(f"fork.epoch={epoch}: give trunk, the directory in which the trunk was trained")
+    found = _load(Path(trunk), epoch)
+    check_state(found.state.model, model, source=str(Path(trunk) / fork_file(epoch)))
+    return found
+
+
+def _load(directory: Path, epoch: int) -> ForkPoint:
+    if directory.is_file():
         raise NoForkPoint(
-            f"{path} does not exist: train the trunk with directory={str(directory)!r} and keep=[{epoch}] first"
+            f"trunk={str(directory)!r} is a file: a checkpoint has no epochs to fork from; give the directory of a run"
+        )
+    path = directory / fork_file(epoch)
+    if not path.is_file():
+        kept = ", ".join(str(int(file.stem.rpartition("-")[2])) for file in sorted(directory.glob("fork-*.pt")))
+        raise NoForkPoint(
+            f"{path} does not exist{f' (the trunk kept the epochs {kept})' if kept else ''}: train the trunk with "
+            f"directory={str(directory)!r} and keep=[{epoch}] first"
         )
     try:
         values: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
@@ -80,16 +114,3 @@ def load_fork_point(directory: str | Path, epoch: int) -> ForkPoint:
     state = values["state"]
     epochs = tuple(Epoch.from_json(record) for record in state["epochs"])
     return ForkPoint(State(**state | {"epochs": epochs}), Training(**values["settings"]), values["momentum"])
-
-
-def starting_point(settings: Training, trunk: str | Path | None) -> ForkPoint | None:
-    """Where a fork starts; a fork at epoch 0 shares nothing but the initialisation, which is the model as given."""
-    if settings.fork is None:
-        if trunk is not None:
-            raise ValueError(f"trunk={str(trunk)!r}: give fork, too, as fork={{'from': 'sgd', 'epoch': 5}}")
-        return None
-    if settings.fork.epoch == 0:
-        return None
-    if trunk is None:
-        raise ValueError(f"fork.epoch={settings.fork.epoch}: give trunk, the directory in which the trunk was trained")
-    return load_fork_point(trunk, settings.fork.epoch)

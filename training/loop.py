@@ -18,7 +18,7 @@ from valleyscope.training.batches import Batches, run_seed
 from valleyscope.training.checkpoints import save_checkpoint
 from valleyscope.training.datasets import Dataset
 from valleyscope.training.epochs import Epoch, measure
-from valleyscope.training.fork_points import ForkPoint, save_fork_point, starting_point
+from valleyscope.training.fork_points import ForkPoint, check_kept, fork_point, save_fork_point
 from valleyscope.training.losses import batch_loss
 from valleyscope.training.methods.builder import build_method
 from valleyscope.training.methods.checks import check_method
@@ -66,11 +66,10 @@ def train(
         raise ValueError(f"give settings or single fields ({', '.join(fields)}), not both")
     settings = settings or Training(**fields)
     check_run(model, data, settings)
-    point = starting_point(settings, trunk)
+    check_kept(keep, settings, directory)
+    point = fork_point(settings, trunk, model)
     if point is not None:
         model.load_state_dict(point.state.model)
-    if keep and directory is None:
-        raise ValueError(f"keep={sorted(keep)}: states are kept in the directory of the run: give directory, too")
     run = _Run(model, data, settings, None if directory is None else Path(directory), save_every, direction_factors)
     run.point, run.keep = point, frozenset(keep)
     run.report = progress or (lambda _: None)

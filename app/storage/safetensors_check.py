@@ -1,4 +1,4 @@
-"""Check an uploaded safetensors file while it is received, without loading it.
+"""Check a safetensors file without loading it; an upload while it is received.
 
 A safetensors file has eight bytes with the length of its header, the header (JSON: type, shape and offsets of each
 tensor), and the tensors. The header is checked before the first tensor is accepted, so memory is bounded whatever a
@@ -100,10 +100,7 @@ class StreamedSafetensors:
             raise BadUpload(f"the file ends within its header, after {self.size} bytes: {_REMEDY}")
         if self.size < self._expected_size:
             raise BadUpload(f"the file is truncated: it has {self.size} of {self._expected_size} bytes")
-        differences = list(_differences(self._entries, model_info))
-        if differences:
-            more = f"; and {len(differences) - 8} more" if len(differences) > 8 else ""
-            raise BadUpload(f"the tensors do not match the network: {'; '.join(differences[:8])}{more}")
+        _check_tensors(self._entries, model_info)
         self._check_finite(self._entries)
 
     def discard(self) -> None:
@@ -138,6 +135,16 @@ class StreamedSafetensors:
                     left -= len(chunk)
                     if not _all_finite(chunk, entry.kind):
                         raise BadUpload(f"tensor {name!r} has values that are not finite")
+
+
+def check_file(path: Path, model_info: ModelInfo) -> None:
+    """Raise BadUpload unless a whole file has the tensors of the network; values are not read."""
+    with path.open("rb") as file:
+        start = file.read(8)
+        length = int.from_bytes(start, "little")
+        if len(start) < 8 or not 2 <= length <= _MAX_HEADER_BYTES:
+            raise BadUpload(f"the file is {_actual_format(start)}: {_REMEDY}")
+        _check_tensors(parse_header(file.read(length)), model_info)
 
 
 def parse_header(text: bytes) -> dict[str, Entry]:
@@ -182,6 +189,13 @@ def _entry(name: str, value: Any) -> Entry:
 
 def _whole_numbers(value: Any) -> bool:
     return isinstance(value, list) and all(type(entry) is int and 0 <= entry < 2**63 for entry in value)
+
+
+def _check_tensors(entries: Mapping[str, Entry], model_info: ModelInfo) -> None:
+    differences = list(_differences(entries, model_info))
+    if differences:
+        more = f"; and {len(differences) - 8} more" if len(differences) > 8 else ""
+        raise BadUpload(f"the tensors do not match the network: {'; '.join(differences[:8])}{more}")
 
 
 def _differences(entries: Mapping[str, Entry], model_info: ModelInfo) -> Iterator[str]:

@@ -46,7 +46,7 @@ const FIGURES = {
     return { ...profilePairFigure(entries, { ...view, splits: ['train', errorSplit] }), height: view.narrow ? 560 : 460 };
   },
   sparsity: (_, view) => sparsityFigure(minima, { ...view, colours }),
-  map: ({ by }, { mode }) => minimaMapFigure(data.map, { kind: by, colours, mode }),
+  map: ({ by }, { mode, room }) => minimaMapFigure(data.map, { kind: by, colours, mode, room }),
   forks: (_, { mode }) => forksFigure(data.forks, { mode }),
   pareto: (_, view) => paretoFigure(data.methods, view),
   spectrum: (_, view) => spectrumFigure(curved, view),

@@ -2,7 +2,7 @@
 
 import { element } from '../elements.js';
 
-const FEWEST = 4; // three have their plane already
+const FEWEST = 3;
 const RESOLUTIONS = [11, 21, 41];
 
 export class AddPlane {
@@ -29,7 +29,13 @@ export class AddPlane {
   }
 
   draw() {
-    this.node.hidden = !this.allowed || this.#live.active;
+    this.node.hidden = !this.allowed || this.#live.active || this.#complete();
+  }
+
+  /** Whether three minima, if there are no more, have their plane; also until the planes are loaded. */
+  #complete() {
+    const { experiment: { minima, planes: names }, planes } = this.#live;
+    return minima.length === FEWEST && names.some((name) => minima.every((point) => planes.get(name)?.defining.includes(point) ?? true));
   }
 
   /** Offers the pair that the user looks at, with a third minimum. */

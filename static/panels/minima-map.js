@@ -62,7 +62,7 @@ export class MinimaMapPanel {
     const caption = `Two dimensions show ${Math.round(100 * shown)} % of the differences. ${next}`;
     if (this.caption.textContent !== caption) this.caption.textContent = caption;
     const pair = this.#first ? [this.#first] : this.#live.verdict?.between;
-    this.plot.draw(() => minimaMapFigure(this.found, { kind: this.#kind, colours, mode: theme.mode, pair }));
+    this.plot.draw(({ room }) => minimaMapFigure(this.found, { kind: this.#kind, colours, mode: theme.mode, pair, room }));
   }
 
   #click(name) {

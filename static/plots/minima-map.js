@@ -6,11 +6,12 @@ import { baseLayout, escaped, style, themed } from './theme.js';
 const LOOK = style.minima_map;
 const ANYWHERE = [-Infinity, -Infinity, Infinity, Infinity];
 
-/** A figure {data, layout} by distances in weight space or by barriers, with a line between the minima of `pair`; both axes have one scale. */
-export function minimaMapFigure(found, { kind, colours, mode, pair = null }) {
+/** A figure {data, layout} by distances in weight space or by barriers, with a line between the minima of `pair`; both axes have one scale. `room` is its width in pixels. */
+export function minimaMapFigure(found, { kind, colours, mode, pair = null, room = Infinity }) {
   const { minima, [kind]: { x, y } } = found;
   const places = new Map(minima.map((name, index) => [name, [x[index], y[index]]]));
-  const groups = standingTogether(places);
+  const pixels = pixelsOf(places, room);
+  const groups = standingTogether(pixels);
   const hover = new Map([...groups.values()].flatMap((group) => group.map((name) => [name, group.join(', ')])));
   const points = {
     type: 'scatter',
@@ -22,7 +23,7 @@ export function minimaMapFigure(found, { kind, colours, mode, pair = null }) {
     hovertemplate: '%{text}<extra></extra>',
   };
   const title = { text: LOOK.titles[kind] };
-  const annotations = labels(places, groups, mode);
+  const annotations = labels(places, pixels, groups, mode);
   return {
     data: pair ? [points, lineBetween(pair.map((name) => places.get(name)))] : [points],
     layout: baseLayout(mode, { ...LOOK.layout, annotations, xaxis: { ...LOOK.xaxis, title }, yaxis: { ...LOOK.yaxis, title } }),
@@ -34,8 +35,7 @@ function lineBetween(ends) {
 }
 
 /** Minima whose points nearly cover each other, by the first of them. */
-export function standingTogether(places) {
-  const pixels = pixelsOf(places);
+function standingTogether(pixels) {
   const groups = new Map();
   for (const [name, place] of pixels) {
     const near = [...groups.keys()].find((leader) => Math.hypot(pixels.get(leader)[0] - place[0], pixels.get(leader)[1] - place[1]) < LOOK.together);
@@ -46,9 +46,8 @@ export function standingTogether(places) {
 }
 
 /** One label for all that stand together; hovering names those for which there is no room. */
-function labels(places, groups, mode) {
+function labels(places, pixels, groups, mode) {
   const look = themed(style.label, mode);
-  const pixels = pixelsOf(places);
   const leaders = [...groups.keys()];
   const texts = Object.fromEntries(leaders.map((name) => [name, listed(groups.get(name))]));
   const chosen = arranged(leaders.map((name) => [name, pixels.get(name)]), texts, ANYWHERE, () => true);
@@ -69,10 +68,12 @@ function listed(names) {
   return names.length <= 3 ? names.join(', ') : `${names.slice(0, 2).join(', ')} and ${names.length - 2} more`;
 }
 
-/** Places on a small screen. */
-function pixelsOf(places) {
+/** Places on a small screen, or on one that is smaller still: plotly.js leaves a margin around the points. */
+function pixelsOf(places, room) {
+  const { l, r } = LOOK.layout.margin;
+  const frame = Math.min(style.labels.frame, LOOK.spread * (room - l - r));
   const [x, y] = [0, 1].map((axis) => [...places.values()].map((place) => place[axis]));
   const extent = Math.max(...[x, y].map((values) => Math.max(...values) - Math.min(...values)));
-  const scale = extent > 0 ? style.labels.frame / extent : 1;
+  const scale = extent > 0 ? frame / extent : 1;
   return new Map([...places].map(([name, place]) => [name, place.map((value) => value * scale)]));
 }

@@ -59,7 +59,7 @@ def run_alone(base: Path, spec: dict[str, Any]) -> Path:
 
 
 def assert_same_results(a: Path, b: Path) -> None:
-    """Weights, surfaces, paths and verdict are bit-equal; times may differ."""
+    """Weights, surfaces, paths (also aligned ones) and verdict are bit-equal; times may differ."""
     one, two = Landscape.open(a / "landscape.h5"), Landscape.open(b / "landscape.h5")
     assert list(one.minima) == list(two.minima)
     for name in one.minima:
@@ -78,7 +78,7 @@ def assert_same_results(a: Path, b: Path) -> None:
         for split, grid in plane.splits.items():
             np.testing.assert_array_equal(grid.loss, other.splits[split].loss)
             np.testing.assert_array_equal(grid.error, other.splits[split].error)
-    for paths, others in ((one.curves, two.curves), (one.lines, two.lines)):
+    for paths, others in ((one.curves, two.curves), (one.lines, two.lines), (one.aligned, two.aligned)):
         assert paths.keys() == others.keys()
         for name, path in paths.items():
             for split, values in path.splits.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from typing import Any
 
@@ -100,6 +101,34 @@ def test_memory_stays_where_it_is_while_tiles_arrive(server: Server, open_page: 
     """A quarter of a minute, and three experiments at least; VALLEY_DRILL_MINUTES makes it longer."""
     watched = remember(server, open_page, minutes=float(os.environ.get("VALLEY_DRILL_MINUTES", "0.25")))
     assert watched >= 3
+
+
+@pytest.mark.drill
+def test_any_three_minima_make_a_plane_though_its_worker_is_killed(server: Server, open_page: Any) -> None:
+    minima = {
+        "sgd": {},
+        "reordered": {"fork": {"from": "sgd", "epoch": 1}, "seed": 7},
+        "b": {"seed": 2},
+        "c": {"seed": 3},
+    }
+    experiment = server.submit(name="family", minima=minima, curves={}, planes={}, align="weights")
+    server.wait(experiment)
+    page = open_page(server, f"/experiments/{experiment}")
+    page.guard.expect(LOST)
+    expect(page.locator(".minima-map")).to_contain_text("Click two minima")
+    for place, name in enumerate(("c", "sgd", "b"), 1):
+        page.get_by_label(f"Point {place} of the plane").select_option(name)
+    page.get_by_label("Grid points along each axis").select_option("41")
+    page.get_by_role("button", name="Add the plane").click()
+    [worker] = server.client.get("/api/workers")["items"]
+    expect(page.locator(".hatched").first, "it fills in").to_be_visible(timeout=PATIENCE)
+    os.kill(worker["pid"], signal.SIGKILL)
+    expect(page.locator(".state")).to_contain_text("done in", timeout=PATIENCE)
+    page.wait_for_function("() => document.querySelector('.surfaces .plot')?.layout?.images.length === 0")
+    idle(page)
+    assert page.locator(".surfaces .plot").first.evaluate("({ data }) => data[0].z.length") == 41
+    found = server.client.get(f"/api/experiments/{experiment}")
+    assert (found["state"], found["planes"], found["error"]) == ("done", ["plane1"], None)
 
 
 @pytest.mark.drill

@@ -29,7 +29,7 @@ from valleyscope.landscape.geometry.tiles import tiles
 from valleyscope.landscape.plot_style import STATIC
 from valleyscope.landscape.report.embedding import figure_data, plane_data
 from valleyscope.landscape.storage.landscape_file import Landscape
-from valleyscope.landscape.storage.map_record import KINDS
+from valleyscope.landscape.storage.map_record import KINDS, MinimaMap, Scaled
 from valleyscope.landscape.storage.records import Grid, LayerRecord, MinimumRecord, PlaneRecord
 
 ADDRESS = "http://figures.test"
@@ -58,7 +58,7 @@ SCRIPT = """async ({ modules, data, wanted }) => {
     profile: (view) => page.profilePairFigure(entries, { splits: ['train', data.errorSplit], ...view }),
     training: ({ quantity, log }) => page.trainingParts(runs, quantity, log),
     forks: ({ mode }) => page.forksFigure(data.forks, { mode }),
-    map: ({ found, kind, mode }) => page.minimaMapFigure(found, { kind, mode, colours: data.colours }),
+    map: ({ found, ...view }) => page.minimaMapFigure(found, { ...view, colours: data.colours }),
     pareto: ({ mode }) => page.paretoFigure(data.methods, { mode }),
     sparsity: ({ mode }) => page.sparsityFigure(minima, { mode, colours: data.colours }),
     paper: ({ plane, mode }) => page.paperFigure(planes[plane], [
@@ -347,6 +347,16 @@ def test_maps_of_minima_are_the_same(page: Page) -> None:
         figure = figures.minima_map_figure(found, kind, colours_of(landscape.minima), theme="dark")
         options = {"found": found.to_json(), "kind": kind, "mode": "dark"}
         check(page, landscape, [("map", options, drawn_by_python(figure))])
+
+
+def test_minima_that_would_touch_on_a_narrow_page_share_a_label(page: Page) -> None:
+    places = np.array([[0, 0], [14, 0], [150, 0], [300, 0]])  # pixels of a page that is wide enough
+    names = ("m0", "m1", "m2", "m3")
+    found = MinimaMap(names, names, np.zeros((4, 4)), {kind: Scaled(places, 1.0) for kind in KINDS}).to_json()
+    view = {"found": found, "kind": "distance", "mode": "light"}
+    wide, narrow = drawn_by_page(page, many_minima(4), [("map", {**view, "room": room}) for room in (1200, 320)])
+    labels = [[label["text"] for label in drawn["layout"]["annotations"]] for drawn in (wide, narrow)]
+    assert labels == [["m0", "m1", "m2", "m3"], ["m0, m1", "m2", "m3"]]
 
 
 def test_scales_and_numbers_follow_one_rule(page: Page) -> None:

@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from tests.training.test_resume import network, records
-from valleyscope.training import Cancelled, Training, load_dataset, train
+from valleyscope.training import Cancelled, Training, build_model, load_dataset, train
+from valleyscope.training.checkpoints import BadCheckpoint
 from valleyscope.training.fork_points import NoForkPoint
 from valleyscope.training.outcomes import Trained
 from valleyscope.training.thresholds import accumulated_threshold
@@ -122,8 +123,22 @@ def test_a_fork_needs_the_state_that_its_trunk_kept(tmp_path: Path) -> None:
         train(network(), data, trunk=tmp_path)
     with pytest.raises(ValueError, match="give directory, too"):
         train(network(), data, keep=[1])
+    with pytest.raises(ValueError, match=r"keep=\[0, 5\]: this run trains the epochs 1 to 4"):
+        train(network(), data, directory=tmp_path, keep=[0, 1, 5], **SGD)
     with pytest.raises(NoForkPoint, match=r"fork-000002.pt does not exist: train the trunk with .* keep=\[2\]"):
         fork(tmp_path)
+    (tmp_path / "checkpoint").write_bytes(b"weights")
+    with pytest.raises(NoForkPoint, match="is a file: a checkpoint has no epochs to fork from"):
+        fork(tmp_path / "checkpoint")
     (tmp_path / "fork-000002.pt").write_bytes(b"torn")
+    with pytest.raises(NoForkPoint, match=r"fork-000003.pt does not exist \(the trunk kept the epochs 2\)"):
+        fork(tmp_path, fork={"from": "sgd", "epoch": 3})
     with pytest.raises(NoForkPoint, match="cannot be read"):
         fork(tmp_path)
+
+
+def test_a_fork_into_another_architecture_is_refused(tmp_path: Path) -> None:
+    trunk(tmp_path, epochs=2)
+    data = load_dataset("digits")
+    with pytest.raises(BadCheckpoint, match=r"fork-000002.pt does not fit Sequential: .* is missing"):
+        train(build_model("mlp", data), data, trunk=tmp_path, **SGD | {"fork": FORK})

@@ -113,18 +113,21 @@ def test_a_checkpoint_of_ones_own_is_a_minimum(finished: Path, tmp_path: Path) -
     assert landscape.verdict is not None
 
 
-def test_a_checkpoint_of_another_network_is_refused(finished: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_network_is_refused_before_anything_is_trained(finished: Path, tmp_path: Path) -> None:
     shutil.copy(finished / "sgd.safetensors", tmp_path / "mine.safetensors")
     spec = write_spec(
         tmp_path / "spec.json",
         model={"name": "cnn", "channels": [5, 8], "hidden": 16},
-        minima={"mine": {"checkpoint": "mine.safetensors"}},
+        minima={"other": {}, "mine": {"checkpoint": "mine.safetensors"}},
         curves={},
         planes={},
     )
     refused = run("run", spec, "--out", tmp_path / "out", "--workers", 1)
-    assert refused.returncode == 1
-    assert "(5, 1, 3, 3)" in " ".join(refused.stdout.split())
+    assert refused.returncode == 2
+    said = " ".join(refused.stderr.split())
+    assert "minima.mine.checkpoint='mine.safetensors': the tensors do not match the network" in said
+    assert "[5, 1, 3, 3]" in said
+    assert not (tmp_path / "out").exists()
 
 
 def test_one_failed_minimum_does_not_lose_the_others(tmp_path: Path) -> None:

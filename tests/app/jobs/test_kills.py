@@ -29,6 +29,7 @@ SPEC = TINY | {
         "control": {"seed": 5},
     },
     "training": {"epochs": 8, "batch_size": 64},
+    "align": "weights",
 }
 WHATS = ("worker", "child", "api", "everything")
 
@@ -169,4 +170,5 @@ def test_experiments_survive_thirty_kills(cluster: Cluster, undisturbed: Path) -
     chance.shuffle(left)
     while left:
         count = min(len(left), chance.choice((1, 1, 2, 2, 3)))
-        endure(cluster, [left.pop() for _ in range(count)], chance, undisturbed)
+        experiment = endure(cluster, [left.pop() for _ in range(count)], chance, undisturbed)
+        assert_added_plane_survives(cluster, experiment, chance)
