@@ -37,7 +37,7 @@ class PlaneEstimate:
         self._context = context
         self._name = name
         self.accuracy = spec.accuracy
-        self.basis = plane.basis
+        self.basis = plane.vectors
         self.x, self.y = plane.axes(spec.resolution, margin=spec.margin)
         points = [plane.coordinates(vector) for vector in context.points().values()]
         self.rounds: dict[str, SplitRounds] = {}

@@ -9,14 +9,13 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from valleyscope.landscape.cancellation import CancelCheck
 from valleyscope.landscape.estimation.estimator import Estimate
 from valleyscope.landscape.estimation.links import Link
 from valleyscope.landscape.estimation.requests import compute
 from valleyscope.landscape.estimation.rounds import FEWEST_SAMPLES, SplitRounds
-from valleyscope.landscape.evaluation.evaluator import Evaluator, Progress
+from valleyscope.landscape.evaluation.evaluator import Basis, Evaluator, Progress
 from valleyscope.landscape.geometry.planes import Coordinates
 from valleyscope.landscape.storage.records import Grid
 
@@ -91,7 +90,7 @@ OnRound = Callable[[EstimatedSurface], object]
 
 def estimate_surface(
     evaluator: Evaluator,
-    basis: Tensor,
+    basis: Basis,
     x: Floats,
     y: Floats,
     splits: Sequence[str],
@@ -136,7 +135,7 @@ def estimate_surface(
 
 
 def _exact(
-    evaluator: Evaluator, basis: Tensor, x: Floats, y: Floats, split: str, meter: _Meter, cancelled: CancelCheck | None
+    evaluator: Evaluator, basis: Basis, x: Floats, y: Floats, split: str, meter: _Meter, cancelled: CancelCheck | None
 ) -> Grid:
     rows, columns = np.divmod(np.arange(len(x) * len(y)), len(x))
     coefficients = np.stack([np.ones(len(rows)), x[columns], y[rows]], axis=1)

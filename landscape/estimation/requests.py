@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from valleyscope.landscape.cancellation import CancelCheck
 from valleyscope.landscape.estimation.known_pairs import Column, Request
-from valleyscope.landscape.evaluation.evaluator import Evaluator, Progress
+from valleyscope.landscape.evaluation.evaluator import Basis, Evaluator, Progress
 
 Floats = NDArray[np.float64]
 _FEWEST_TOGETHER = 64
@@ -18,7 +17,7 @@ _FEWEST_TOGETHER = 64
 
 def compute(
     evaluator: Evaluator,
-    basis: Tensor,
+    basis: Basis,
     x: Floats,
     y: Floats,
     split: str,

@@ -18,7 +18,9 @@ from torch import Tensor, nn
 from valleyscope.landscape.cancellation import CancelCheck, raise_if_cancelled
 from valleyscope.landscape.convolution.winograd import WinogradConvolution, find_winograd_layers
 from valleyscope.landscape.evaluation.accumulators import Accumulator, LossAccumulator, OutputAccumulator, Values
+from valleyscope.landscape.evaluation.batched_points import BatchedNetwork, BatchedSweep, Batching
 from valleyscope.landscape.evaluation.block_size import block_size, within_memory
+from valleyscope.landscape.evaluation.calibration import Calibration, calibrate
 from valleyscope.landscape.evaluation.generic_evaluation import GenericEvaluation
 from valleyscope.landscape.evaluation.mean_prediction import MeanPrediction
 from valleyscope.landscape.evaluation.objectives import ErrorRate, Loss, objective_of
@@ -56,6 +58,8 @@ from valleyscope.landscape.network.layerwise_statistics import LayerwiseStatisti
 __all__ = ["BatchNorm", "Evaluator", "Progress", "Value", "Values", "evaluate"]
 
 BatchNorm = Literal["population", "running", "frozen"]
+Basis = Tensor | Sequence[Tensor]
+PointsAtOnce = int | Literal["auto"] | None
 Progress = Callable[[int, int], object]
 """Called with the work done and the total work, in samples times points."""
 
@@ -79,8 +83,12 @@ class Evaluator:
     by layer, which takes longer.
 
     Points are combined in the data type of the network; a network in half precision is exact to that precision only.
+    ``points_at_once`` evaluates so many points in one forward pass; ``"auto"`` tries several ways for a fraction of a
+    second, as ``calibration`` tells, and takes the fastest. The default is ``"auto"`` on GPUs and 1 on processors.
+    Networks with BatchNorm statistics run one point at a time, on all their samples.
+
     A result has the same bits whichever points and splits it is computed with. It depends, by rounding only, on
-    ``block``, the number of samples in a forward pass, and on the number of threads.
+    ``block``, the number of samples in a forward pass, on ``points_at_once`` and on the number of threads.
     """
 
     @torch.inference_mode(False)
@@ -98,6 +106,7 @@ class Evaluator:
         statistics_samples: int | None = None,
         statistics_batch: int = 128,
         memory_limit: int | None = None,
+        points_at_once: PointsAtOnce = None,
     ) -> None:
         if batch_norm not in get_args(BatchNorm):
             raise ValueError(f"batch_norm is {batch_norm!r}; use one of {', '.join(map(repr, get_args(BatchNorm)))}")
@@ -105,6 +114,7 @@ class Evaluator:
             block=block,
             statistics_samples=statistics_samples,
             statistics_batch=statistics_batch,
+            points_at_once=None if points_at_once == "auto" else points_at_once,
         )
         self.objective = objective_of(loss, error)
         self.given_loss = loss
@@ -112,8 +122,13 @@ class Evaluator:
         self._flat = FlatNetwork(model, parameters)
         self._layers: list[WinogradConvolution] = []
         self._generic: GenericEvaluation | None = None
+        self.calibration: Calibration | None = None
         self.splits: Mapping[str, Split] | Mapping[str, Source]
-        settings = _Settings(batch_norm, block, statistics_split, statistics_samples, statistics_batch, memory_limit)
+        if points_at_once is None:
+            points_at_once = "auto" if self._flat.device.type == "cuda" else 1
+        settings = _Settings(
+            batch_norm, block, statistics_split, statistics_samples, statistics_batch, memory_limit, points_at_once
+        )
         sources = open_sources(checked_data(data, self.objective), memory_limit)
         if self.objective.measure is not None and error is None and all(is_pair(each) for each in sources.values()):
             try:
@@ -167,15 +182,20 @@ class Evaluator:
         self._classes = classes
         layers = batch_norms(network)
         by_blocks = not layers or settings.batch_norm == "frozen"
+        is_batched = by_blocks and settings.points_at_once != 1 and not record.writes_input
+        batched = BatchedNetwork(self._flat) if is_batched else None
         # Layers with frozen parameters are not linear combinations of the basis; they run as they are.
         record = replace(record, calls=tuple(call for call in record.calls if self._flat.moves(call.module)))
         self._layers = find_winograd_layers(network, record, reuse=by_blocks) if channels_last else []
-        self._flat.release(layer.weight for layer in self._layers if is_read_by_modules_only(layer.weight, network))
+        own = [layer.weight for layer in self._layers if not layer.share_weights]
+        self._flat.release(weight for weight in own if is_read_by_modules_only(weight, network))
         self._sweep: Sweep
         if by_blocks:
             check_running_averages(layers, settings.batch_norm)
             points = {} if classes else {"points_at_once": _points_at_once(record.output, self.block)}
             self._sweep = BlockSweep(network, self.block, record, **points)
+            if batched is not None:
+                self._batch_points(batched, record.largest_output, settings)
             return
         source = self._known(self.splits, settings.statistics_split, "statistics_split")
         count = min(len(source), settings.statistics_samples or len(source))
@@ -194,6 +214,34 @@ class Evaluator:
             layer.forward = forward  # type: ignore[method-assign]
         self._sweep = StatisticsSweep(LayerwiseStatistics(network), source, parts, self.block)
 
+    @torch.inference_mode()
+    def _batch_points(self, network: BatchedNetwork, bytes_a_sample: int, settings: _Settings) -> None:
+        """Evaluate several points in a forward pass: as many as asked for, or where it is faster."""
+        weights = torch.cat([parameter.detach().reshape(-1) for parameter in self._flat.parameters]).unsqueeze(0)
+        split = next(split for split in self.splits.values() if isinstance(split, Split))
+        if settings.points_at_once != "auto":
+            count = settings.points_at_once
+            self._sweep = BatchedSweep(network, Batching(count, self.block, channels_last=split.channels_last))
+            try:
+                self._sweep.forward(weights.expand(count, -1), self._example())
+            except RuntimeError as error:
+                raise ValueError(
+                    f"points_at_once is {count}, but torch.vmap cannot run this network ({error}); use 1"
+                ) from error
+            return
+        self.calibration, self._sweep = calibrate(
+            network,
+            self._sweep,
+            lambda count: Points(self._flat, weights, [(1.0,)] * count, self._layers),
+            lambda some, count: self._accumulator_of(some, count, samples=False),
+            split,
+            block=settings.block,
+            bytes_a_sample=bytes_a_sample,
+            plain_block=self.block,
+        )
+        for layer in self._layers:
+            layer.clear()
+
     def _check_measure(self, output: Tensor) -> None:
         """Check the objective on the first samples of every split, and that its loss is finite there."""
         assert self.objective.measure is not None
@@ -209,7 +257,7 @@ class Evaluator:
     @torch.inference_mode()
     def at(
         self,
-        basis: Tensor,
+        basis: Basis,
         coefficients: ArrayLike,
         *,
         splits: Sequence[str] | None = None,
@@ -220,10 +268,10 @@ class Evaluator:
     ) -> dict[str, Values]:
         """Values of every split (or of ``splits``) at the points ``coefficients @ basis``.
 
-        ``basis`` has flat vectors as rows, [k, D], and ``coefficients`` one row per point, [n, k]. ``samples`` keeps
-        the losses of all samples. ``subset`` has the indices of the samples that count, by split: the others are left
-        out of values and work, but not of BatchNorm statistics. ``progress`` gets the work done and the total;
-        ``cancelled`` is called often.
+        ``basis`` has k flat vectors, also as rows of a tensor, [k, D], and ``coefficients`` one row per point, [n, k].
+        ``samples`` keeps the losses of all samples. ``subset`` has the indices of the samples that count, by split: the
+        others are left out of values and work, but not of BatchNorm statistics. ``progress`` gets the work done and the
+        total; ``cancelled`` is called often.
         """
         basis, table = self._checked_points(basis, coefficients)
         named = list(self.splits if splits is None else splits)
@@ -240,7 +288,7 @@ class Evaluator:
     @torch.inference_mode()
     def mean_prediction(
         self,
-        basis: Tensor,
+        basis: Basis,
         coefficients: ArrayLike,
         *,
         progress: Progress | None = None,
@@ -261,7 +309,7 @@ class Evaluator:
 
     def _run(
         self,
-        basis: Tensor,
+        basis: Sequence[Tensor],
         table: NDArray[np.float64],
         accumulators: Sequence[Accumulator],
         progress: Progress | None,
@@ -276,9 +324,9 @@ class Evaluator:
                 layer.clear()
         return {accumulator.split.name: accumulator.values() for accumulator in accumulators}
 
-    def _checked_points(self, basis: Tensor, coefficients: ArrayLike) -> tuple[Tensor, NDArray[np.float64]]:
+    def _checked_points(self, given: Basis, coefficients: ArrayLike) -> tuple[list[Tensor], NDArray[np.float64]]:
         table = np.asarray(coefficients, dtype=np.float64)
-        basis = self._checked_basis(basis)
+        basis = self._checked_basis(given)
         if table.ndim != 2 or table.shape[1] != len(basis):
             raise ValueError(
                 f"coefficients have shape {table.shape} for {len(basis)} basis vectors; expected (points, {len(basis)})"
@@ -315,7 +363,7 @@ class Evaluator:
     @property
     def runs_by_blocks(self) -> bool:
         """Whether blocks of data pass one after the other: without BatchNorm statistics."""
-        return self._generic is None and isinstance(self._sweep, BlockSweep)
+        return self._generic is None and isinstance(self._sweep, BlockSweep | BatchedSweep)
 
     @property
     def can_choose_samples(self) -> bool:
@@ -336,8 +384,9 @@ class Evaluator:
     def _accumulator(self, name: str, points: int, samples: bool, chosen: Tensor | None = None) -> Accumulator:
         split = self.splits[name]
         assert isinstance(split, Split)
-        if chosen is not None:
-            split = split.only(chosen)
+        return self._accumulator_of(split if chosen is None else split.only(chosen), points, samples=samples)
+
+    def _accumulator_of(self, split: Split, points: int, *, samples: bool) -> Accumulator:
         if self._classes:
             return LossAccumulator(split, points, samples=samples)
         return OutputAccumulator(split, points, self.objective, samples=samples)
@@ -354,12 +403,13 @@ class Evaluator:
             raise ValueError(f"{what} is {name!r}; the data has {', '.join(map(repr, splits))}")
         return splits[name]
 
-    def _checked_basis(self, basis: Tensor) -> Tensor:
-        basis = torch.as_tensor(basis).detach()
+    def _checked_basis(self, given: Basis) -> list[Tensor]:
+        basis = [torch.as_tensor(vector).detach() for vector in given]
         size = self._flat.dimension
-        if basis.dim() != 2 or basis.shape[1] != size or len(basis) == 0:
+        if not basis or any(vector.shape != (size,) for vector in basis):
+            shape = tuple(given.shape) if isinstance(given, Tensor) else [tuple(vector.shape) for vector in basis]
             raise ValueError(
-                f"basis has shape {tuple(basis.shape)}; expected flat vectors of the network's {size} weights as "
+                f"basis has shape {shape}; expected flat vectors of the network's {size} weights as "
                 f"rows, (vectors, {size})"
             )
         for number, vector in enumerate(basis):
@@ -441,6 +491,7 @@ class _Settings:
     statistics_samples: int | None
     statistics_batch: int
     memory_limit: int | None
+    points_at_once: int | Literal["auto"]
 
 
 def _has_class_numbers(sources: Mapping[str, Source]) -> bool:
