@@ -263,6 +263,7 @@ class Evaluator:
         splits: Sequence[str] | None = None,
         samples: bool = False,
         subset: Mapping[str, ArrayLike] | None = None,
+        statistics: ArrayLike | None = None,
         progress: Progress | None = None,
         cancelled: CancelCheck | None = None,
     ) -> dict[str, Values]:
@@ -270,20 +271,32 @@ class Evaluator:
 
         ``basis`` has k flat vectors, also as rows of a tensor, [k, D], and ``coefficients`` one row per point, [n, k].
         ``samples`` keeps the losses of all samples. ``subset`` has the indices of the samples that count, by split: the
-        others are left out of values and work, but not of BatchNorm statistics. ``progress`` gets the work done and the
-        total; ``cancelled`` is called often.
+        others are left out of values and work, but not of BatchNorm statistics. ``statistics`` has the indices of the
+        samples of population statistics, instead of all. ``progress`` gets the work done and the total; ``cancelled``
+        is called often.
         """
         basis, table = self._checked_points(basis, coefficients)
         named = list(self.splits if splits is None else splits)
         for name in named:
             self._known(self.splits, name, "split")
         chosen = {name: self._indices(name, which) for name, which in (subset or {}).items()}
+        if statistics is not None and self.statistics_split is None:
+            raise ValueError("statistics: this evaluator has no population statistics of tensors in memory")
         if self._generic is not None:
             sources = self._generic.sources_of(named, chosen)
             reporter = _ProgressReporter(self._generic.cost(sources) * len(table), progress, cancelled)
             return self._generic.at(basis, table.tolist(), sources, samples, reporter.advance)
         accumulators = [self._accumulator(name, len(table), samples, chosen.get(name)) for name in named]
-        return self._run(basis, table, accumulators, progress, cancelled)
+        return self._run(basis, table, accumulators, progress, cancelled, self._sweep_with(statistics))
+
+    def _sweep_with(self, statistics: ArrayLike | None) -> Sweep:
+        """The sweep with BatchNorm statistics of these samples; all of them are as good as None."""
+        name = self.statistics_split
+        if statistics is None or name is None or not isinstance(self._sweep, StatisticsSweep):
+            return self._sweep
+        split, which = self.splits[name], self._indices(name, statistics)
+        assert isinstance(split, Split)
+        return self._sweep if len(which) == len(split) else self._sweep.with_statistics_of(split.only(which))
 
     @torch.inference_mode()
     def mean_prediction(
@@ -314,11 +327,13 @@ class Evaluator:
         accumulators: Sequence[Accumulator],
         progress: Progress | None,
         cancelled: CancelCheck | None,
+        sweep: Sweep | None = None,
     ) -> dict[str, Values]:
+        sweep = sweep or self._sweep
         points = Points(self._flat, basis, table.tolist(), self._layers)
-        reporter = _ProgressReporter(self._sweep.cost(accumulators) * len(table), progress, cancelled)
+        reporter = _ProgressReporter(sweep.cost(accumulators) * len(table), progress, cancelled)
         try:
-            self._sweep.run(points, accumulators, reporter.advance)
+            sweep.run(points, accumulators, reporter.advance)
         finally:
             for layer in self._layers:
                 layer.clear()
@@ -347,13 +362,20 @@ class Evaluator:
         if not self.can_choose_samples:
             return "the data are streamed"
         statistics = self._generic.has_statistics if self._generic is not None else not self.runs_by_blocks
-        if statistics:
-            return "BatchNorm statistics need all samples at every point"
+        if statistics and self.statistics_split is None:
+            return "these BatchNorm statistics need all samples at every point"
         if self.is_classification:
             return None
         if self.objective.has_error or self.objective.error is not None or self.objective.is_classification:
             return f"loss {self.objective.name!r} counts several positions a sample or has an error of its own"
         return None
+
+    @property
+    def statistics_split(self) -> str | None:
+        """The split of population statistics, where they can be those of some samples."""
+        sweep = None if self._generic is not None else self._sweep
+        known = isinstance(sweep, StatisticsSweep) and sweep.is_population and self.can_choose_samples
+        return sweep.source.name if known and isinstance(sweep, StatisticsSweep) else None
 
     @property
     def is_classification(self) -> bool:

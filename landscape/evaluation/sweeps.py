@@ -150,26 +150,35 @@ class StatisticsSweep:
         block: int,
     ) -> None:
         self._statistics = statistics
-        self._source = source
+        self.source = source
         self._parts = parts
         self._block = block
+
+    @property
+    def is_population(self) -> bool:
+        """Whether the statistics are means over all samples of the split, in any order."""
+        return not isinstance(self._statistics, RunningStatistics) and self._parts[-1].stop == len(self.source)
+
+    def with_statistics_of(self, source: Split) -> StatisticsSweep:
+        """The same with statistics of other samples."""
+        return StatisticsSweep(self._statistics, source, source.parts(self._block), self._block)
 
     def cost(self, accumulators: Sequence[Accumulator]) -> int:
         measured: int = self._parts[-1].stop
         known = 0 if isinstance(self._statistics, RunningStatistics) else measured
         passes = (
-            len(accumulator.split) - (known if accumulator.split is self._source else 0) for accumulator in accumulators
+            len(accumulator.split) - (known if accumulator.split is self.source else 0) for accumulator in accumulators
         )
         return measured + sum(passes)
 
     def run(self, points: Points, accumulators: Sequence[Accumulator], advance: Advance) -> None:
-        blocks = [partial(self._source.samples, part) for part in self._parts]
+        blocks = [partial(self.source.samples, part) for part in self._parts]
         for point in range(len(points)):
             points.set_point(point)
             known = self._statistics.measure(blocks, advance)
             for accumulator in accumulators:
                 done = 0
-                if accumulator.split is self._source:
+                if accumulator.split is self.source:
                     for part, logits in zip(self._parts, known, strict=False):
                         accumulator.add(point, part, logits.unsqueeze(0))
                         done = part.stop
