@@ -176,23 +176,32 @@ def outcome(estimate: Estimate, truth: NDArray[np.float64], evaluated: float, se
     return Outcome(1 / evaluated, float(np.sqrt(np.mean(relative**2))), relative.max(), covered.mean(), seconds)
 
 
-def at_some_points(found: Setting, resolution: int, count: int, accuracy: float, seed: int) -> Outcome:
-    """A real estimate, compared with exact values at some random points of the grid."""
-    data = {"train": (found.x, found.y)}
-    evaluator = Evaluator(found.model, data)
+def exact_at_some(found: Setting, resolution: int, count: int, file: Path) -> tuple[NDArray[np.intp], Any, float]:
+    """Random points of the grid, the exact losses there, and the seconds of a pair; kept."""
+    chosen = np.random.default_rng(0).permutation(resolution**2)[:count]
+    if not file.is_file():
+        x, y = found.plane.axes(resolution)
+        points = [(1.0, x[column], y[row]) for row, column in zip(*np.divmod(chosen, resolution), strict=True)]
+        evaluator = Evaluator(found.model, {"train": (found.x, found.y)})
+        start = time.process_time()
+        loss = evaluator.at(found.plane.vectors, points)["train"].loss
+        with write_atomically(file) as whole:
+            np.savez(whole, loss=loss, seconds=(time.process_time() - start) / count / len(found.x))
+    with np.load(file) as arrays:
+        return chosen, arrays["loss"], float(arrays["seconds"])
+
+
+def at_some_points(
+    found: Setting, resolution: int, chosen: NDArray[np.intp], truth: Any, accuracy: float, seed: int
+) -> Outcome:
+    """A real estimate, compared with exact values at some points of the grid."""
+    evaluator = Evaluator(found.model, {"train": (found.x, found.y)})
     start = time.process_time()
     estimated = surface(found.model, found.plane, None, resolution, evaluator=evaluator, accuracy=accuracy, seed=seed)
     taken = time.process_time() - start
-    rows, columns = np.divmod(np.random.default_rng(0).permutation(resolution**2)[:count], resolution)
-    points = [(1.0, a, b) for a, b in zip(estimated.x[columns], estimated.y[rows], strict=True)]
-    start = time.process_time()
-    truth = evaluator.at(found.plane.basis, points)["train"].loss
-    exact_seconds = (time.process_time() - start) * resolution**2 / count
     grid = estimated["train"]
-    chosen = Estimate(grid.loss[rows, columns], grid["loss_error"][rows, columns], truth, truth, truth)
-    result = outcome(chosen, truth, estimated.evaluated, taken)
-    print(f"  exact surface: {exact_seconds:.0f} s of CPU at this pace, the estimate {taken:.0f} s", flush=True)
-    return result
+    loss, error = grid.loss.ravel()[chosen], grid["loss_error"].ravel()[chosen]
+    return outcome(Estimate(loss, error, truth, truth, truth), truth, estimated.evaluated, taken)
 
 
 def main() -> int:
@@ -217,10 +226,16 @@ def main() -> int:
     found = setting(case, options.plane, options.data, options.cache)
     count = min(len(found.x), options.samples or len(found.x))
     folder = options.cache / f"{options.case}-{options.plane}-{options.resolution}"
-    table, seconds = (None, 0.0) if options.truth_points else exact(found, count, options.resolution, folder)
+    table: NDArray[np.float32] | None = None
+    few = replace(found, x=found.x[:count], y=found.y[:count])
+    if options.truth_points:
+        file = Path(f"{folder}-{count}-{options.truth_points}.npz")
+        chosen, truth, seconds = exact_at_some(few, options.resolution, options.truth_points, file)
+    else:
+        table, seconds = exact(found, count, options.resolution, folder)
     if options.truth:
         return 0
-    found = replace(found, x=found.x[:count], y=found.y[:count])
+    found = few
     pairs = len(found.x) * options.resolution**2
     size = f"{len(found.x)} samples, {options.resolution} x {options.resolution} points: {pairs:.3g} pairs"
     print(f"{options.case}, plane {options.plane}, {size}")
@@ -229,14 +244,14 @@ def main() -> int:
     failed = False
     for accuracy in options.accuracies:
         results = [
-            at_some_points(found, options.resolution, options.truth_points, accuracy, seed)
+            at_some_points(found, options.resolution, chosen, truth, accuracy, seed)
             if table is None
             else from_table(found, table, seconds, accuracy, seed)
             for seed in range(options.seeds)
         ]
         mean = Outcome(*(float(np.mean([getattr(each, name) for each in results])) for name in Outcome.__annotations__))
         mean = replace(mean, largest=max(each.largest for each in results))
-        work = f"{seconds * pairs / mean.seconds:.0f}x" if table is not None else "see above"
+        work = f"{seconds * pairs / mean.seconds:.0f}x"
         print(
             f"| {accuracy} | {mean.factor:.1f}x | {mean.rms:.2%} | {mean.largest:.1%} | {mean.covered:.1%} | {work} |",
             flush=True,

@@ -20,13 +20,13 @@ import torch
 from numpy.typing import NDArray
 
 from valleyscope.landscape.estimation.allocation import allocate
+from valleyscope.landscape.estimation.coarse_points import first_points, further_points
 from valleyscope.landscape.estimation.estimator import Estimate, Estimator
 from valleyscope.landscape.estimation.grid_levels import first_picture, grid_levels
 from valleyscope.landscape.estimation.known_pairs import Column, KnownPairs, Request
 from valleyscope.landscape.estimation.links import Link
 from valleyscope.landscape.estimation.ranking import Ranking
 from valleyscope.landscape.estimation.sample_sizes import NEGLIGIBLE, leave_one_point_out
-from valleyscope.landscape.estimation.selection import select_points
 from valleyscope.landscape.estimation.statistics_sample import FEWEST_STATISTICS, FIRST, Change, measured_change
 
 Floats = NDArray[np.float64]
@@ -44,6 +44,7 @@ MOST_ROUNDS = 10
 _FASTEST = 6.0
 """Draws grow at most by this factor in a round: variances from small draws are rough."""
 _MOST_COARSE_LATER = 60
+_MOST_FURTHER = 8
 _MOST_STUBBORN = 4
 _SAMPLES_A_COARSE_POINT = 10
 _SELECTION_SAMPLES = 400
@@ -266,23 +267,22 @@ class SplitRounds:
             self.exact = True
             return []
         losses = torch.from_numpy(np.stack([self._pilot_columns[p].loss for p in usable], axis=1)).double()
-        links = self.link.forward(losses)
         mean = losses.abs().mean(0)
-        mean = torch.maximum(mean, NEGLIGIBLE * (mean.max() - mean.min())).clamp_min(1e-300)
-        weights = ((self.link.slope(links) + 1e-3) / mean) ** 2
-        required = [usable.index(point) for point in self.required if point in usable]
-        selection = select_points(links, links, weights, required=required, most=min(_MOST_COARSE, len(usable) - 1))
-        shares = [float((self.levels.level == level).sum()) for level in range(self.levels.last + 1)]
-        work = sum(share * part for share, part in zip(shares, _LEVEL_SHARES, strict=False))
-        costs = []
-        for count, residual in enumerate(selection.residuals, 1):
+        scale = torch.maximum(mean, NEGLIGIBLE * (mean.max() - mean.min())).clamp_min(1e-300)
+        drawn = sum(
+            float((self.levels.level == level).sum()) * share
+            for level, share in zip(range(self.levels.last + 1), _LEVEL_SHARES, strict=False)
+        )
+
+        def work(number: int, residual: float) -> float:
             needed = min(self.size, max(_LEAST_DRAW, _GAIN * residual / self.accuracy**2))
-            costs.append(count * self._whole + needed * work)
-        least = max(_FEWEST_COARSE, len(required) + 2)
-        best = max(least, 1 + int(np.argmin(costs)))
-        best = min(best, len(selection.chosen))
-        self._expected = selection.residuals[best - 1]
-        points = np.array([usable[place] for place in selection.chosen[:best]], dtype=np.intp)
+            return number * self._whole + needed * drawn
+
+        required = [usable.index(point) for point in self.required if point in usable]
+        chosen, self._expected = first_points(
+            losses, scale, self.link, required=required, fewest=_FEWEST_COARSE, most=_MOST_COARSE, work=work
+        )
+        points = np.array([usable[place] for place in chosen], dtype=np.intp)
         return [self._request(points, None, "coarse")]
 
     # ---- samples
@@ -389,30 +389,32 @@ class SplitRounds:
         old = [p for p in self.known.coarse if p not in diverged]
         if room <= 0 or len(candidates) < 4 or count < 2 * len(old):
             return none, 1.0
-        order = self._ranking.order
-        both = np.array(old + candidates, dtype=np.intp)
         rest = [p for p in usable if p not in diverged and p not in self.known.coarse]
         targets = np.array(rest[:: max(1, len(rest) // _SELECTION_POINTS)], dtype=np.intp)
-        links = self.link.forward(torch.from_numpy(self.known.losses(both, order, count)))
-        wanted = self.link.forward(torch.from_numpy(self.known.losses(targets, order, count)))
-        means = torch.from_numpy(np.maximum(np.abs(estimate.loss[targets]), 1e-300))
-        weights = ((self.link.slope(wanted) + 1e-3) / means) ** 2
-        weights = weights / torch.from_numpy(draw.probabilities[:count]).unsqueeze(1)
-        most = len(old) + min(room, 8)
-        selection = select_points(links, wanted, weights, required=range(len(old)), most=most)
-        base = selection.residuals[len(old) - 1]
         variances = self._relative_variances(estimate)
         levels = np.where(self.direct, 0, self.levels.level)
         levels[old] = -1
-        best, least, ratio = 0, math.inf, 1.0
-        for number in range(len(selection.chosen) - len(old) + 1):
-            left = selection.residuals[len(old) - 1 + number] / base if base > 0 else 1.0
+
+        def work(number: int, left: float) -> float:
             scaled = variances.copy()
             scaled[0] *= left
-            work = number * self._whole + allocate(scaled, levels, np.array(self._counts), self._for_samples).work
-            if work < least:
-                best, least, ratio = number, work, left
-        return both[list(selection.chosen[len(old) : len(old) + best])], ratio
+            return number * self._whole + allocate(scaled, levels, np.array(self._counts), self._for_samples).work
+
+        def losses(points: list[int] | Indices) -> Floats:
+            assert self._ranking is not None
+            return self.known.losses(np.array(points, dtype=np.intp), self._ranking.order, count)
+
+        chosen, left = further_points(
+            losses(old),
+            losses(candidates),
+            losses(targets),
+            np.maximum(np.abs(estimate.loss[targets]), 1e-300),
+            draw.probabilities[:count],
+            self.link,
+            most=min(room, _MOST_FURTHER),
+            work=work,
+        )
+        return np.array([candidates[place] for place in chosen], dtype=np.intp), left
 
 
 def _mean_and_error(values: Floats, size: int) -> tuple[float, float]:
