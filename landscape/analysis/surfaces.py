@@ -101,7 +101,7 @@ def surface(
     points; losses below a thousandth of their range are compared with that. ``loss_error`` and ``error_error`` of a
     split are the standard errors of every point, ``evaluated`` the share of pairs computed. The samples are drawn with
     ``seed``; ``on_round`` gets the surface after each round, from a first coarse picture on. Fewer than 500 samples,
-    streamed data and BatchNorm statistics are computed exactly; ``note`` says so.
+    streamed data and running BatchNorm statistics are computed exactly; ``note`` says so.
     """
     if accuracy is not None:
         checked_accuracy(accuracy)
