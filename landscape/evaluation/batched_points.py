@@ -68,7 +68,7 @@ class BatchedSweep:
     def __init__(self, network: BatchedNetwork, batching: Batching) -> None:
         self._network = network
         self.batching = batching
-        self._graphs: dict[torch.Size, CapturedForward] = {}
+        self._graph: CapturedForward | None = None
 
     def cost(self, accumulators: Sequence[Accumulator]) -> int:
         return sum(len(accumulator.split) for accumulator in accumulators)
@@ -85,15 +85,16 @@ class BatchedSweep:
                     advance(count * len(x))
 
     def forward(self, weights: Tensor, x: Tensor) -> Tensor:
-        """Outputs at several points; captured ones are overwritten by the next call."""
+        """Outputs at several points; captured ones, of full blocks, are overwritten by the next call."""
         if x.dim() == 4:
             order = torch.channels_last if self.batching.channels_last else torch.contiguous_format
             x = x.contiguous(memory_format=order)
-        if not self.batching.captured:
+        # A graph keeps the memory of its pass, so there is one.
+        if not self.batching.captured or len(x) != self.batching.block:
             return self._network(weights, x)
-        if x.shape not in self._graphs:
-            self._graphs[x.shape] = CapturedForward(self._network, weights, x)
-        return self._graphs[x.shape](weights, x)
+        if self._graph is None:
+            self._graph = CapturedForward(self._network, weights, x)
+        return self._graph(weights, x)
 
 
 class CapturedForward:
@@ -120,10 +121,12 @@ class CapturedForward:
 
 
 def fitting_block(points: int, bytes_a_sample: int, free: int, samples: int) -> int:
-    """Samples in a block that leave half of the free memory free, a power of two; no more than there are.
+    """Samples in a block that leave half of the free memory free, a power of two; no more than there are. None fit: 0.
 
     >>> fitting_block(points=16, bytes_a_sample=100_000, free=8_000_000_000, samples=60_000)
     2048
     """
-    most = max(1, min(samples, _MOST_SAMPLES, free // (2 * points * bytes_a_sample)))
+    most = min(samples, _MOST_SAMPLES, free // (2 * points * bytes_a_sample))
+    if most < 1:
+        return 0
     return 1 << (most.bit_length() - 1) if most < samples else samples

@@ -17,6 +17,8 @@ from valleyscope.landscape.network.memory_limit import machine_memory
 _POINTS = (4, 16, 64)
 _LIVE_OUTPUTS = 4
 """A forward pass holds about this many outputs of the largest size."""
+_LIVE_WEIGHTS = 3
+"""The weights of the points, and copies of some of them in the order of a library."""
 _LEAST_SECONDS = 0.05
 _MOST_RUNS = 20
 
@@ -59,6 +61,7 @@ def calibrate(
     split: Split,
     *,
     bytes_a_sample: int,
+    weight_bytes: int,
     block: int | None,
     plain_block: int,
 ) -> tuple[Calibration, Sweep]:
@@ -82,10 +85,15 @@ def calibrate(
         return trials[-1]
 
     def attempt(batching: Batching) -> Trial:
+        if batching.block < 1:
+            sweeps.append(plain)
+            trials.append(Trial(batching, None, "too little memory for the weights of so many points"))
+            return trials[-1]
         return timed(batching, BatchedSweep(network, batching), batching.points, batching.block)
 
     def batching(count: int) -> Batching:
-        samples = fitting_block(count, _LIVE_OUTPUTS * bytes_a_sample, free_memory(split.y.device), len(split))
+        free = free_memory(split.y.device) - _LIVE_WEIGHTS * count * weight_bytes
+        samples = fitting_block(count, _LIVE_OUTPUTS * bytes_a_sample, free, len(split))
         return Batching(count, min(samples, block) if block else samples)
 
     timed(None, plain, _POINTS[0], plain_block)
@@ -105,6 +113,7 @@ def calibrate(
 def free_memory(device: torch.device) -> int:
     """Bytes that are free on a GPU; of the processor's memory an eighth."""
     if device.type == "cuda":
+        torch.cuda.empty_cache()
         return int(torch.cuda.mem_get_info(device)[0])
     return machine_memory() // 8
 

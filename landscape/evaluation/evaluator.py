@@ -237,6 +237,7 @@ class Evaluator:
             split,
             block=settings.block,
             bytes_a_sample=bytes_a_sample,
+            weight_bytes=weights.nbytes,
             plain_block=self.block,
         )
         for layer in self._layers:
