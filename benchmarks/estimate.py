@@ -37,8 +37,10 @@ from valleyscope.landscape.estimation.estimator import Estimate
 from valleyscope.landscape.estimation.known_pairs import Column
 from valleyscope.landscape.estimation.links import Link
 from valleyscope.landscape.estimation.rounds import SplitRounds
+from valleyscope.landscape.storage.atomic_write import write_atomically
 from valleyscope.training import build_model, load_dataset
 
+_PART = 2000
 SMALL = {"channels": [10, 20], "hidden": 50, "kernel": 5, "padding": "valid"}
 
 
@@ -100,8 +102,8 @@ def trained(case: Case, x: Tensor, y: Tensor, seeds: tuple[int, int], penalty: f
     return model.eval()
 
 
-def setting(case: Case, which: str, samples: int | None, data: str | None, cache: Path) -> Setting:
-    """Train the networks of a case, or take them from the cache."""
+def setting(case: Case, which: str, data: str | None, cache: Path) -> Setting:
+    """Train the networks of a case, or take them from the cache. The images are in random order."""
     found = load_dataset(case.data, root=data, download=False) if case.data else load_dataset(f"npz:{data}")
     x, y = (
         (found.x_train, found.y_train)
@@ -117,20 +119,33 @@ def setting(case: Case, which: str, samples: int | None, data: str | None, cache
     sgd, pruned, control, bend = torch.load(file)
     plane = Plane.through(sgd, pruned, bend if which == "valley" else control, complete="random")
     model = build_model(case.model, input_shape=tuple(x.shape[1:]), classes=10, seed=0, **case.options).eval()
-    return Setting(model, x[:samples], y[:samples], plane)
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
+    return Setting(model, x[order], y[order], plane)
 
 
-def exact(found: Setting, resolution: int, file: Path) -> tuple[NDArray[np.float32], float]:
-    """The losses of all samples at all points, (points, samples), and the seconds of a pair."""
-    if not file.is_file():
-        x, y = found.plane.axes(resolution)
-        evaluator = Evaluator(found.model, {"train": (found.x, found.y)})
-        start = time.process_time()
-        values = evaluator.at(found.plane.basis, [(1.0, a, b) for b in y for a in x], samples=True)["train"]
-        seconds = (time.process_time() - start) / len(found.x) / resolution**2
-        np.savez(file, loss=values.samples, seconds=seconds)  # type: ignore[arg-type]
-    with np.load(file) as arrays:
-        return arrays["loss"], float(arrays["seconds"])
+def exact(found: Setting, count: int, resolution: int, folder: Path) -> tuple[NDArray[np.float32], float]:
+    """The losses of the first samples at all points, (points, samples), and the seconds of a pair.
+
+    They are kept in parts of some samples each, so a computation that is cut off goes on from the last part.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    x, y = found.plane.axes(resolution)
+    points = [(1.0, a, b) for b in y for a in x]
+    losses, seconds = [], []
+    for first in range(0, count, _PART):
+        file = folder / f"{first:06d}.npz"
+        part = slice(first, min(first + _PART, len(found.x)))
+        if not file.is_file():
+            evaluator = Evaluator(found.model, {"train": (found.x[part], found.y[part])})
+            start = time.process_time()
+            values = evaluator.at(found.plane.basis, points, samples=True)["train"]
+            each = (time.process_time() - start) / len(points) / (part.stop - first)
+            with write_atomically(file) as whole:
+                np.savez(whole, loss=values.samples, seconds=each)  # type: ignore[arg-type]
+        with np.load(file) as arrays:
+            losses.append(arrays["loss"][:, : count - first])
+            seconds.append(float(arrays["seconds"]))
+    return np.concatenate(losses, axis=1), float(np.median(seconds))
 
 
 def from_table(found: Setting, table: NDArray[np.float32], seconds: float, accuracy: float, seed: int) -> Outcome:
@@ -161,23 +176,32 @@ def outcome(estimate: Estimate, truth: NDArray[np.float64], evaluated: float, se
     return Outcome(1 / evaluated, float(np.sqrt(np.mean(relative**2))), relative.max(), covered.mean(), seconds)
 
 
-def at_some_points(found: Setting, resolution: int, count: int, accuracy: float, seed: int) -> Outcome:
-    """A real estimate, compared with exact values at some random points of the grid."""
-    data = {"train": (found.x, found.y)}
-    evaluator = Evaluator(found.model, data)
+def exact_at_some(found: Setting, resolution: int, count: int, file: Path) -> tuple[NDArray[np.intp], Any, float]:
+    """Random points of the grid, the exact losses there, and the seconds of a pair; kept."""
+    chosen = np.random.default_rng(0).permutation(resolution**2)[:count]
+    if not file.is_file():
+        x, y = found.plane.axes(resolution)
+        points = [(1.0, x[column], y[row]) for row, column in zip(*np.divmod(chosen, resolution), strict=True)]
+        evaluator = Evaluator(found.model, {"train": (found.x, found.y)})
+        start = time.process_time()
+        loss = evaluator.at(found.plane.vectors, points)["train"].loss
+        with write_atomically(file) as whole:
+            np.savez(whole, loss=loss, seconds=(time.process_time() - start) / count / len(found.x))
+    with np.load(file) as arrays:
+        return chosen, arrays["loss"], float(arrays["seconds"])
+
+
+def at_some_points(
+    found: Setting, resolution: int, chosen: NDArray[np.intp], truth: Any, accuracy: float, seed: int
+) -> Outcome:
+    """A real estimate, compared with exact values at some points of the grid."""
+    evaluator = Evaluator(found.model, {"train": (found.x, found.y)})
     start = time.process_time()
     estimated = surface(found.model, found.plane, None, resolution, evaluator=evaluator, accuracy=accuracy, seed=seed)
     taken = time.process_time() - start
-    rows, columns = np.divmod(np.random.default_rng(0).permutation(resolution**2)[:count], resolution)
-    points = [(1.0, a, b) for a, b in zip(estimated.x[columns], estimated.y[rows], strict=True)]
-    start = time.process_time()
-    truth = evaluator.at(found.plane.basis, points)["train"].loss
-    exact_seconds = (time.process_time() - start) * resolution**2 / count
     grid = estimated["train"]
-    chosen = Estimate(grid.loss[rows, columns], grid["loss_error"][rows, columns], truth, truth, truth)
-    result = outcome(chosen, truth, estimated.evaluated, taken)
-    print(f"  exact surface: {exact_seconds:.0f} s of CPU at this pace, the estimate {taken:.0f} s", flush=True)
-    return result
+    loss, error = grid.loss.ravel()[chosen], grid["loss_error"].ravel()[chosen]
+    return outcome(Estimate(loss, error, truth, truth, truth), truth, estimated.evaluated, taken)
 
 
 def main() -> int:
@@ -185,7 +209,8 @@ def main() -> int:
     parser.add_argument("--case", choices=list(CASES), default="lenet")
     parser.add_argument("--plane", choices=["valley", "basins"], default="valley")
     parser.add_argument("--data", help="folder of MNIST, or for vgg16 an npz file with CIFAR images")
-    parser.add_argument("--samples", type=int, help="the first images only")
+    parser.add_argument("--samples", type=int, help="so many images only, drawn at random")
+    parser.add_argument("--truth", action="store_true", help="only compute the exact losses, and keep them")
     parser.add_argument("--resolution", type=int, default=41)
     parser.add_argument("--accuracies", type=float, nargs="+", default=[0.03, 0.01, 0.003])
     parser.add_argument("--seeds", type=int, default=3)
@@ -198,25 +223,35 @@ def main() -> int:
     torch.set_num_threads(1)
     options.cache.mkdir(parents=True, exist_ok=True)
     case = CASES[options.case]
-    found = setting(case, options.plane, options.samples, options.data, options.cache)
+    found = setting(case, options.plane, options.data, options.cache)
+    count = min(len(found.x), options.samples or len(found.x))
+    folder = options.cache / f"{options.case}-{options.plane}-{options.resolution}"
+    table: NDArray[np.float32] | None = None
+    few = replace(found, x=found.x[:count], y=found.y[:count])
+    if options.truth_points:
+        file = Path(f"{folder}-{count}-{options.truth_points}.npz")
+        chosen, truth, seconds = exact_at_some(few, options.resolution, options.truth_points, file)
+    else:
+        table, seconds = exact(found, count, options.resolution, folder)
+    if options.truth:
+        return 0
+    found = few
     pairs = len(found.x) * options.resolution**2
     size = f"{len(found.x)} samples, {options.resolution} x {options.resolution} points: {pairs:.3g} pairs"
     print(f"{options.case}, plane {options.plane}, {size}")
     print("| accuracy | fewer pairs | rms | largest | covered by 95 % | CPU, exact over estimate |")
     print("|---|---|---|---|---|---|")
     failed = False
-    file = options.cache / f"{options.case}-{options.plane}-{len(found.x)}-{options.resolution}.npz"
-    table, seconds = (None, 0.0) if options.truth_points else exact(found, options.resolution, file)
     for accuracy in options.accuracies:
         results = [
-            at_some_points(found, options.resolution, options.truth_points, accuracy, seed)
+            at_some_points(found, options.resolution, chosen, truth, accuracy, seed)
             if table is None
             else from_table(found, table, seconds, accuracy, seed)
             for seed in range(options.seeds)
         ]
         mean = Outcome(*(float(np.mean([getattr(each, name) for each in results])) for name in Outcome.__annotations__))
         mean = replace(mean, largest=max(each.largest for each in results))
-        work = f"{seconds * pairs / mean.seconds:.0f}x" if table is not None else "see above"
+        work = f"{seconds * pairs / mean.seconds:.0f}x"
         print(
             f"| {accuracy} | {mean.factor:.1f}x | {mean.rms:.2%} | {mean.largest:.1%} | {mean.covered:.1%} | {work} |",
             flush=True,

@@ -37,7 +37,7 @@ def main() -> None:
     before = peak()
     x, y = torch.randn(options.samples, 3, 32, 32), torch.zeros(options.samples, dtype=torch.int64)
     evaluator = Evaluator(model, (x, y), batch_norm="frozen")
-    evaluator.at(plane.basis, [(1.0, 0.1, 0.1)])
+    evaluator.at(plane.vectors, [(1.0, 0.1, 0.1)])
     vector = origin.nbytes
     print(f"one vector: {vector / 1e6:.0f} MB; libraries and the model: {libraries / 1e6:.0f} MB")
     plane_vectors, point_vectors = (before - libraries) / vector, (peak() - before) / vector

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from valleyscope.app.experiments.spec import Spec
+    from valleyscope.landscape.evaluation.evaluator import PointsAtOnce
 
 _DEFAULT = ("cnn", "lenet", "resnet56")
 _SHAPES = {"cnn": (1, 28, 28), "lenet": (1, 28, 28), "mlp": (1, 28, 28)}
 _IMAGE = (3, 32, 32)
 _BATCH = 128
+_COMPARED = 512
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,17 @@ def add_bench_command(commands: Any) -> None:
     )
     parser.add_argument("--shape", metavar="C,H,W", help="shape of a sample, for a network that is not ours")
     parser.add_argument("--classes", type=int, default=10, metavar="N", help="classes of that network (default: 10)")
-    parser.add_argument("--samples", type=int, default=512, metavar="N", help="samples that are timed (default: 512)")
-    parser.add_argument("--points", type=int, default=4, metavar="N", help="points that are timed (default: 4)")
+    parser.add_argument("--samples", type=int, metavar="N", help="samples that are timed (default: 512; on a GPU 8192)")
+    parser.add_argument("--points", type=int, metavar="N", help="points that are timed (default: 4; on a GPU 64)")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds, of which the median counts")
-    parser.add_argument("--device", default="cpu", metavar="NAME", help="cpu or cuda:N (default: cpu, one thread)")
+    parser.add_argument(
+        "--device", default="cpu", metavar="NAME", help="cpu, cuda or cuda:N (default: cpu, one thread)"
+    )
+    parser.add_argument(
+        "--points-at-once",
+        metavar="K|auto",
+        help="points in a forward pass (default: on a GPU auto, the fastest of some; else 1)",
+    )
     parser.set_defaults(run=run_bench)
 
 
@@ -54,30 +63,55 @@ def run_bench(options: argparse.Namespace, console: Console) -> int:
     """Print a row for each network."""
     import torch
 
+    from valleyscope.app.tasks.torch_device import set_precision
+
+    is_gpu = options.device.startswith("cuda")
+    options.samples = options.samples if options.samples is not None else 8192 if is_gpu else 512
+    options.points = options.points if options.points is not None else 64 if is_gpu else 4
     for name in ("samples", "points", "rounds", "classes"):
         if getattr(options, name) < 1:
             raise ValueError(f"--{name} is {getattr(options, name)}; give 1 or more")
-    if options.device != "cpu" and not (options.device.startswith("cuda") and torch.cuda.is_available()):
+    if options.device != "cpu" and not (is_gpu and torch.cuda.is_available()):
         raise ValueError(f"--device is {options.device!r}, but this machine has no such device; use cpu")
+    at_once = _at_once(options.points_at_once)
     if options.device == "cpu":
         torch.set_num_threads(1)
+    set_precision("float32")
     table = Table(box=None, pad_edge=False)
-    for title in ("network", "ours, us", "loop, us", "ratio", "41 x 41 points, 60,000 samples", "the spec"):
+    for title in (
+        "network",
+        "ours, us",
+        "loop, us",
+        "ratio",
+        "difference",
+        "41 x 41 points, 60,000 samples",
+        "the spec",
+    ):
         table.add_column(title, justify="left" if title == "network" else "right", no_wrap=True)
+    tried: list[str] = []
+    any_compared = False
     for subject in _subjects(options):
-        ours, loop = _compete(subject, options)
+        found = _compete(subject, options, at_once)
+        ours, loop = found.ours, found.loop
+        any_compared |= found.difference is not None
+        tried += [f"{subject.title}: {line}" for line in found.calibration]
         whole = "" if subject.pairs is None else _duration(ours * subject.pairs)
         table.add_row(
             subject.title,
             f"{1e6 * ours:.1f}",
             f"{1e6 * loop:.1f}",
             f"{loop / ours:.1f}x",
+            "" if found.difference is None else f"{found.difference:.0e}",
             _duration(ours * 41 * 41 * 60_000),
             whole,
         )
     console.print(table)
+    for line in tried:
+        console.print(line, highlight=False)
     where = "one thread of this machine" if options.device == "cpu" else torch.cuda.get_device_name(options.device)
     console.print(f"Seconds a sample and point on {where}; the loop is plain PyTorch with data in memory.")
+    if any_compared:
+        console.print("Difference: of losses, relative, from those of one point at a time on the processor.")
     console.print("Times are of one worker, and exact: `accuracy: 0.01` in a plane estimates it for much less work.")
     return 0
 
@@ -128,8 +162,26 @@ def _shape(text: str | None) -> tuple[int, ...] | None:
     return shape
 
 
-def _compete(subject: Subject, options: argparse.Namespace) -> tuple[float, float]:
-    """Seconds a sample and point, of our evaluator and of the loop, in turns."""
+def _at_once(text: str | None) -> PointsAtOnce:
+    if text is None or text == "auto":
+        return None if text is None else "auto"
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"--points-at-once is {text!r}; give a number of points, 1 or more, or auto")
+    return int(text)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Seconds a sample and point, of our evaluator and of the loop; what it tried, and how far it is from exact."""
+
+    ours: float
+    loop: float
+    calibration: list[str]
+    difference: float | None
+
+
+def _compete(subject: Subject, options: argparse.Namespace, at_once: PointsAtOnce) -> Found:
+    """Time our evaluator and the loop, in turns."""
     import torch
 
     from valleyscope.landscape import Evaluator, flatten
@@ -142,7 +194,7 @@ def _compete(subject: Subject, options: argparse.Namespace) -> tuple[float, floa
     basis = torch.stack([start, *(end - start for end in ends)]).to(device)
     steps = torch.linspace(0.1, 0.9, options.points)
     points = torch.stack([torch.ones_like(steps), steps, 1 - steps], dim=1)
-    evaluator = Evaluator(subject.network(0).to(device), {"train": (x, y)})
+    evaluator = Evaluator(subject.network(0).to(device), {"train": (x, y)}, points_at_once=at_once)
     ways: list[Callable[[], Any]] = [
         lambda: evaluator.at(basis, points.numpy()),
         lambda: _plain_loop(subject.network(0).to(device), basis, points.to(device), x, y),
@@ -158,7 +210,15 @@ def _compete(subject: Subject, options: argparse.Namespace) -> tuple[float, floa
             if number:  # the first round warms up
                 found.append((clock() - begin) / (options.samples * options.points))
     ours, loop = (statistics.median(found) for found in seconds)
-    return ours, loop
+    difference = None
+    if device.type == "cuda" or at_once is not None:
+        few = {"train": (x[:_COMPARED].cpu(), y[:_COMPARED].cpu())}
+        exact = Evaluator(subject.network(0), few, points_at_once=1).at(basis.cpu(), points.numpy()[:2])
+        there = {"train": (x[:_COMPARED], y[:_COMPARED])}
+        again = Evaluator(subject.network(0).to(device), there, points_at_once=at_once).at(basis, points.numpy()[:2])
+        difference = float(abs(again["train"].loss / exact["train"].loss - 1).max())
+    tried = [] if evaluator.calibration is None else evaluator.calibration.lines()
+    return Found(ours, loop, tried, difference)
 
 
 def _plain_loop(network: nn.Module, basis: Tensor, points: Tensor, x: Tensor, y: Tensor) -> list[float]:

@@ -34,7 +34,7 @@ class PlaneEstimate:
         self._context = context
         self._name = name
         self.accuracy = spec.accuracy
-        self.basis = plane.basis
+        self.basis = plane.vectors
         self.x, self.y = plane.axes(spec.resolution, margin=spec.margin)
         points = [plane.coordinates(vector) for vector in context.points().values()]
         self.rounds: dict[str, SplitRounds] = {}
@@ -85,6 +85,8 @@ class PlaneEstimate:
             arrays[f"{key}.points"] = request.points
             if request.samples is not None:
                 arrays[f"{key}.samples"] = request.samples
+            if request.statistics is not None:
+                arrays[f"{key}.statistics"] = request.statistics
             piece = split_request(request, self.sizes[split], PARTS)[part]
             if not piece.pairs(self.sizes[split]):
                 continue
@@ -133,7 +135,12 @@ class PlaneEstimate:
                 for split, decided in plan.items():
                     self.rounds[split].resume(decided["state"])
                     found[split] = [
-                        Request(arrays[f"{split}.{number}.points"], arrays.get(f"{split}.{number}.samples"), kind)
+                        Request(
+                            arrays[f"{split}.{number}.points"],
+                            arrays.get(f"{split}.{number}.samples"),
+                            kind,
+                            arrays.get(f"{split}.{number}.statistics"),
+                        )
                         for number, kind in enumerate(decided["requests"])
                     ]
                 return found
@@ -177,7 +184,7 @@ def make_picture(context: TaskContext, name: str, round: int) -> EstimatedPlane:
     estimate = _estimate(context, name)
     computed = estimate.add(round)
     open_splits = [rounds for rounds in estimate.rounds.values() if not rounds.exact]
-    settled = all(rounds.round >= 3 and rounds.good_enough() for rounds in open_splits)
+    settled = all(rounds.good_enough() for rounds in open_splits)
     about: dict[str, Any] = {
         "accuracy": estimate.accuracy,
         "seed": context.spec.seed,

@@ -175,7 +175,7 @@ def _surface(context: TaskContext, name: str, index: int, report: Report, cancel
     if not splits:
         return SurfaceTile(loss={}, error={})
     values = context.evaluate(
-        lambda evaluator: evaluate_tile(evaluator, plane.basis, x, y, tile, splits=splits, cancelled=cancelled)
+        lambda evaluator: evaluate_tile(evaluator, plane.vectors, x, y, tile, splits=splits, cancelled=cancelled)
     )
     report(1.0, {})
     return SurfaceTile(

@@ -9,14 +9,14 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from valleyscope.landscape.cancellation import CancelCheck
 from valleyscope.landscape.estimation.estimator import Estimate
 from valleyscope.landscape.estimation.links import Link
 from valleyscope.landscape.estimation.requests import compute
 from valleyscope.landscape.estimation.rounds import FEWEST_SAMPLES, SplitRounds
-from valleyscope.landscape.evaluation.evaluator import Evaluator, Progress
+from valleyscope.landscape.estimation.statistics_sample import FEWEST_STATISTICS
+from valleyscope.landscape.evaluation.evaluator import Basis, Evaluator, Progress
 from valleyscope.landscape.geometry.planes import Coordinates
 from valleyscope.landscape.storage.records import Grid
 
@@ -46,7 +46,9 @@ def rounds_of(
     """The rounds in which a split is estimated; ``points`` with a name are exact where they are grid points."""
     size = len(evaluator.splits[split])
     link = Link("margin" if evaluator.is_classification else "identity")
-    rounds = SplitRounds(size, x, y, accuracy, seed, link, nearest_points(x, y, points))
+    source = evaluator.statistics_split
+    statistics = None if source is None else len(evaluator.splits[source])
+    rounds = SplitRounds(size, x, y, accuracy, seed, link, nearest_points(x, y, points), statistics)
     if evaluator.why_exact is not None:
         rounds.exact = True
     return rounds
@@ -59,6 +61,10 @@ def why_exact(evaluator: Evaluator, split: str) -> str:
         return f"{split} is exact: {evaluator.why_exact}"
     if size < FEWEST_SAMPLES:
         return f"{split} is exact: it has {size} samples, and estimates need {FEWEST_SAMPLES}"
+    source = evaluator.statistics_split
+    if source is not None and len(evaluator.splits[source]) < FEWEST_STATISTICS:
+        count = len(evaluator.splits[source])
+        return f"{split} is exact: BatchNorm statistics of {count} samples; estimates need {FEWEST_STATISTICS}"
     return f"{split} is exact: an estimate this accurate would be hardly less work"
 
 
@@ -91,7 +97,7 @@ OnRound = Callable[[EstimatedSurface], object]
 
 def estimate_surface(
     evaluator: Evaluator,
-    basis: Tensor,
+    basis: Basis,
     x: Floats,
     y: Floats,
     splits: Sequence[str],
@@ -136,7 +142,7 @@ def estimate_surface(
 
 
 def _exact(
-    evaluator: Evaluator, basis: Tensor, x: Floats, y: Floats, split: str, meter: _Meter, cancelled: CancelCheck | None
+    evaluator: Evaluator, basis: Basis, x: Floats, y: Floats, split: str, meter: _Meter, cancelled: CancelCheck | None
 ) -> Grid:
     rows, columns = np.divmod(np.arange(len(x) * len(y)), len(x))
     coefficients = np.stack([np.ones(len(rows)), x[columns], y[rows]], axis=1)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from valleyscope.landscape.analysis.estimated_surface import EstimatedSurface, checked_accuracy, estimate_surface
 from valleyscope.landscape.cancellation import CancelCheck
 from valleyscope.landscape.drawing import result_figures
 from valleyscope.landscape.evaluation.accumulators import Values
-from valleyscope.landscape.evaluation.evaluator import BatchNorm, Evaluator, Progress, evaluator_for
+from valleyscope.landscape.evaluation.evaluator import Basis, BatchNorm, Evaluator, Progress, evaluator_for
 from valleyscope.landscape.evaluation.objectives import ErrorRate, Loss
 from valleyscope.landscape.evaluation.splits import Data
 from valleyscope.landscape.geometry.grid_axes import SMALLEST_RESOLUTION
@@ -101,7 +101,7 @@ def surface(
     points; losses below a thousandth of their range are compared with that. ``loss_error`` and ``error_error`` of a
     split are the standard errors of every point, ``evaluated`` the share of pairs computed. The samples are drawn with
     ``seed``; ``on_round`` gets the surface after each round, from a first coarse picture on. Fewer than 500 samples,
-    streamed data and BatchNorm statistics are computed exactly; ``note`` says so.
+    streamed data and running BatchNorm statistics are computed exactly; ``note`` says so.
     """
     if accuracy is not None:
         checked_accuracy(accuracy)
@@ -114,7 +114,7 @@ def surface(
     shape = (len(rows), len(columns))
     grids = {name: Grid(np.full(shape, np.nan), np.full(shape, np.nan)) for name in names}
     points = len(rows) * len(columns)
-    basis, done = plane.basis, 0
+    basis, done = plane.vectors, 0
     for tile in tiles(*shape, tile_size or points):
         share = None if progress is None else partial(_report_tile, progress, done, len(tile), points)
         found = evaluate_tile(evaluator, basis, columns, rows, tile, splits=names, progress=share, cancelled=cancelled)
@@ -142,7 +142,7 @@ def _estimated(
 
     found = estimate_surface(
         evaluator,
-        plane.basis,
+        plane.vectors,
         x,
         y,
         names,
@@ -158,7 +158,7 @@ def _estimated(
 
 def evaluate_tile(
     evaluator: Evaluator,
-    basis: Tensor,
+    basis: Basis,
     x: Floats,
     y: Floats,
     tile: Tile,

@@ -40,8 +40,8 @@ class WinogradConvolution:
 
     The weights of a point are combined first and transformed then: transformed weights are four times as many. With
     ``reuse`` every output is in the same memory: only for networks that call the layer once in a forward pass and do
-    not need its output in the next one. With ``share_weights`` they are transformed at every call, in memory that all
-    layers share: for networks so large that the transformed weights of all layers would fill the memory.
+    not need its output in the next one. With ``share_weights`` the layer's own are transformed at every call, in memory
+    that all layers share: for networks so large that a second copy of the weights is too much.
     """
 
     is_replacement = True
@@ -72,24 +72,26 @@ class WinogradConvolution:
     def set_basis(self, basis: Sequence[dict[str, Tensor]]) -> None:
         """Set the layer's parameters in every basis vector."""
         self.clear()
+        if self.share_weights:
+            return
         self._weights = LinearCombination([self.algorithm.weight_matrix(part["weight"]) for part in basis])
 
     def set_point(self, coefficients: Sequence[float]) -> None:
         """Set the weights to a point."""
-        assert self._weights is not None
-        self._combined = self._weights.at(coefficients, out=self._combined)
-        if self.share_weights:
+        if self._weights is None:
             return
+        self._combined = self._weights.at(coefficients, out=self._combined)
         if self._transformed is None:
             self._transformed = self._combined.new_empty(len(self._kernel_transform), self._combined.shape[1])
         torch.mm(self._kernel_transform, self._combined, out=self._transformed)
 
     def _transformed_weights(self) -> Tensor | None:
-        """The transformed weights of the point; None before one is set."""
-        if not self.share_weights or self._combined is None:
+        """The transformed weights of the point; None before one is set, unless they are the layer's own."""
+        if not self.share_weights:
             return self._transformed
-        shared = self._workspace.weights(len(self._kernel_transform), self._combined.shape[1])
-        return torch.mm(self._kernel_transform, self._combined, out=shared)
+        taps = self.algorithm.weight_matrix(self.weight.detach())
+        shared = self._workspace.weights(len(self._kernel_transform), taps.shape[1])
+        return torch.mm(self._kernel_transform, taps, out=shared)
 
     def clear(self) -> None:
         """Free the basis and the last output."""

@@ -14,14 +14,21 @@ Wrong = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """Pairs to compute: some samples (None: all) at some points of the grid."""
+    """Pairs to compute: some samples (None: all) at some points of the grid.
+
+    ``statistics`` are the samples of BatchNorm statistics, which each point needs beside the others; None without.
+    """
 
     points: Indices
     samples: Indices | None
     kind: str
+    statistics: Indices | None = None
 
     def pairs(self, size: int) -> int:
-        return len(self.points) * (size if self.samples is None else len(self.samples))
+        each = size if self.samples is None else len(self.samples)
+        if self.statistics is not None and not (self.samples is None and len(self.statistics) == size):
+            each += len(self.statistics)
+        return len(self.points) * each
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +47,16 @@ class Column:
 
 
 class KnownPairs:
-    """``coarse`` has all samples at a point, ``ranked`` the first ones of the ranking."""
+    """``coarse`` has all samples at a point, ``ranked`` the first ones of the ranking.
+
+    ``trials`` are these at coarse points with BatchNorm statistics of a sample.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.coarse: dict[int, Column] = {}
         self.ranked: dict[int, Column] = {}
+        self.trials: dict[int, Column] = {}
         self.computed = 0
 
     def depth(self, point: int) -> int:

@@ -12,19 +12,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from valleyscope.landscape.estimation.allocation import allocate
+from valleyscope.landscape.estimation.coarse_points import first_points, further_points
 from valleyscope.landscape.estimation.estimator import Estimate, Estimator
 from valleyscope.landscape.estimation.grid_levels import first_picture, grid_levels
 from valleyscope.landscape.estimation.known_pairs import Column, KnownPairs, Request
 from valleyscope.landscape.estimation.links import Link
 from valleyscope.landscape.estimation.ranking import Ranking
-from valleyscope.landscape.estimation.selection import select_points
+from valleyscope.landscape.estimation.sample_sizes import NEGLIGIBLE, leave_one_point_out
+from valleyscope.landscape.estimation.statistics_sample import FEWEST_STATISTICS, FIRST, Change, measured_change
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -40,26 +43,29 @@ _WORTH = 0.6
 MOST_ROUNDS = 10
 _FASTEST = 6.0
 """Draws grow at most by this factor in a round: variances from small draws are rough."""
-_SAFETY = 0.9
-_PROMOTED_SHARES = (0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.0)
 _MOST_COARSE_LATER = 60
+_MOST_FURTHER = 8
 _MOST_STUBBORN = 4
 _SAMPLES_A_COARSE_POINT = 10
 _SELECTION_SAMPLES = 400
 _SELECTION_POINTS = 60
 _LARGEST = 2.0
 """The error of a single point may be larger than that of all by this factor."""
-_NEGLIGIBLE = 1e-3
-"""Losses below this share of their range are not judged relative to themselves."""
-_SMALLEST_SIZE = 0.1
-"""The least size of a sample in a draw, as a share of the mean: any sample may surprise at another point."""
+_MOST_STATISTICS = 0.95
+"""The part of the accuracy that statistics of some samples may take."""
+_UNKNOWN = 0.05
+"""The errors that they are taken to make before it is known."""
 _GAIN = 0.5
 """A guess of the variance of a draw by sizes as a share of that of a uniform draw."""
 
 
 @dataclass
 class SplitRounds:
-    """The rounds of one split of ``size`` samples on the grid of lines x and y. ``required`` points become coarse."""
+    """The rounds of one split of ``size`` samples on the grid of lines x and y. ``required`` points become coarse.
+
+    ``statistics`` samples of the same or another split give BatchNorm statistics at every point, exact ones from all of
+    them at the coarse points, else from some; None without.
+    """
 
     size: int
     x: Floats
@@ -68,6 +74,7 @@ class SplitRounds:
     seed: int
     link: Link
     required: tuple[int, ...] = ()
+    statistics: int | None = None
     known: KnownPairs = field(init=False)
     exact: bool = field(init=False, default=False)
     """Whether all pairs are to be computed."""
@@ -83,9 +90,13 @@ class SplitRounds:
         self._ranking: Ranking | None = None
         self._counts: tuple[int, ...] = ()
         self._expected = 0.0
+        self._statistics_order = Ranking(np.ones(self.statistics or 1), self.seed + 2).order
+        self._statistics_count = min(FIRST, self.statistics or 0)
+        self._trial_count = 0
         self._last: Estimate | None = None
         self.round = 0
         self.exact = self.size < FEWEST_SAMPLES or self.points <= 2 * len(self._picture)
+        self.exact |= self.statistics is not None and self.statistics < FEWEST_STATISTICS
 
     # ---- what comes in
 
@@ -98,6 +109,8 @@ class SplitRounds:
                 self._pilot_columns[point] = column
             elif request.samples is None:
                 self.known.coarse[point] = column
+            elif request.kind == "statistics":
+                self.known.trials[point] = column
             else:
                 before = self.known.ranked.get(point)
                 self.known.ranked[point] = column if before is None else before.extended(column)
@@ -110,12 +123,17 @@ class SplitRounds:
             return []
         self.round += 1
         if self.round == 1:
-            return [Request(self._picture, np.sort(self._pilot.samples), "pilot")]
+            return [self._request(self._picture, np.sort(self._pilot.samples), "pilot")]
         if self.round == 2:
             return self._judged(self._choose_coarse())
         if self.round == 3:
             self._begin_draws()
-            return self._judged(self._missing())
+            return self._judged(self._missing() if self.statistics is None else self._trial())
+        if not self.known.ranked:
+            return self._judged(self._choose_statistics() + self._missing())
+        if self._change.loss_spread > _MOST_STATISTICS * self.accuracy:
+            self.exact = True
+            return []
         if self.good_enough():
             return []
         if self.round > MOST_ROUNDS:
@@ -132,6 +150,7 @@ class SplitRounds:
             "counts": list(self._counts),
             "promoted": promoted.tolist(),
             "expected": self._expected,
+            "statistics": [self._statistics_count, self._trial_count],
         }
 
     def resume(self, state: Mapping[str, Any]) -> None:
@@ -139,27 +158,66 @@ class SplitRounds:
         self.round, self.exact = state["round"], state["exact"]
         self._counts, self._expected = tuple(state["counts"]), state["expected"]
         self.direct[state["promoted"]] = True
+        self._statistics_count, self._trial_count = state.get("statistics", (0, 0))
         if self.round >= 3 and self._ranking is None:
             self._ranking = self._rank()[0]
 
     def _judged(self, requests: list[Request]) -> list[Request]:
         """The requests, unless computing all would hardly be more work."""
         planned = self.known.computed + sum(request.pairs(self.size) for request in requests)
-        if planned > _WORTH * self.size * self.points:
+        if planned > _WORTH * self._whole * self.points:
             self.exact = True
             return []
         return requests
+
+    def _request(self, points: Indices, samples: Indices | None, kind: str) -> Request:
+        """A request with its BatchNorm statistics: at coarse points exact."""
+        if self.statistics is None:
+            return Request(points, samples, kind)
+        count = self.statistics if samples is None else self._statistics_count
+        return Request(points, samples, kind, np.sort(self._statistics_order[:count]))
+
+    @property
+    def _whole(self) -> int:
+        """Samples that an exact point takes."""
+        return self._request(np.zeros(1, dtype=np.intp), None, "coarse").pairs(self.size)
+
+    # ---- BatchNorm statistics
+
+    @property
+    def _change(self) -> Change:
+        if not self.known.trials or self._ranking is None:
+            return Change()
+        return measured_change(self.known, self._ranking.draw(self._trial_count))
+
+    def _trial(self) -> list[Request]:
+        """The samples drawn at the coarse points once more, with statistics of some samples."""
+        assert self._ranking is not None
+        self._trial_count = self._counts[0]
+        drawn = self._ranking.draw(self._trial_count).samples
+        return [self._request(np.array(sorted(self.known.coarse), dtype=np.intp), drawn, "statistics")]
+
+    def _choose_statistics(self) -> list[Request]:
+        """Take as many samples for statistics as the accuracy needs, by the last trial; another one with these."""
+        needed = self._change.needed(self._statistics_count, self.accuracy)
+        if self.statistics is None or needed <= self._statistics_count:
+            return []
+        self._statistics_count = min(needed, self.statistics)
+        return self._trial()
 
     # ---- the estimate
 
     def estimate(self) -> Estimate:
         """Means and errors from what is known after a round; NaN at points of which nothing is known."""
         if self._last is None:
-            if self._ranking is not None and self._counts:
+            if self._ranking is not None and self.known.ranked:
                 estimator = Estimator(self.known, self._ranking, self.levels, self.direct, self._counts, self.link)
                 self._last = estimator.estimate()
             else:
                 self._last = self._first_estimate()
+            if self.statistics is not None:
+                change = self._change if self.known.trials else Change(loss_spread=_UNKNOWN, error_spread=_UNKNOWN)
+                self._last = change.corrected(self._last, list(self.known.coarse))
         return self._last
 
     def _first_estimate(self) -> Estimate:
@@ -177,18 +235,26 @@ class SplitRounds:
 
     @property
     def evaluated(self) -> float:
-        return min(1.0, self.known.computed / (self.size * self.points))
+        return min(1.0, self.known.computed / (self._whole * self.points))
 
     def relative(self, estimate: Estimate) -> Floats:
         """The relative error of the loss at every point."""
+        with np.errstate(invalid="ignore"):
+            relative = estimate.loss_error * self._scale(estimate)
+        found: Floats = np.nan_to_num(relative, nan=0.0, posinf=np.inf)
+        return found
+
+    def _scale(self, estimate: Estimate) -> Floats:
+        """What makes an error of the loss relative at every point; 0 where the loss is infinite."""
         loss = np.where(np.isfinite(estimate.loss), np.abs(estimate.loss), np.nan)
-        floor = _NEGLIGIBLE * float(np.nanmax(loss) - np.nanmin(loss)) if np.isfinite(loss).any() else 0.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = estimate.loss_error / np.maximum(np.nan_to_num(loss, nan=np.inf), floor)
-        relative: Floats = np.nan_to_num(found, nan=0.0, posinf=np.inf)
-        return relative
+        floor = NEGLIGIBLE * float(np.nanmax(loss) - np.nanmin(loss)) if np.isfinite(loss).any() else 0.0
+        with np.errstate(divide="ignore"):
+            scale: Floats = 1.0 / np.maximum(np.nan_to_num(loss, nan=np.inf), floor)
+        return scale
 
     def good_enough(self) -> bool:
+        if not self.known.ranked:
+            return False
         found = self.relative(self.estimate())
         return bool(_rms(found) <= self.accuracy and found.max() <= _LARGEST * self.accuracy)
 
@@ -201,26 +267,30 @@ class SplitRounds:
             self.exact = True
             return []
         losses = torch.from_numpy(np.stack([self._pilot_columns[p].loss for p in usable], axis=1)).double()
-        links = self.link.forward(losses)
         mean = losses.abs().mean(0)
-        mean = torch.maximum(mean, _NEGLIGIBLE * (mean.max() - mean.min())).clamp_min(1e-300)
-        weights = ((self.link.slope(links) + 1e-3) / mean) ** 2
-        required = [usable.index(point) for point in self.required if point in usable]
-        selection = select_points(links, links, weights, required=required, most=min(_MOST_COARSE, len(usable) - 1))
-        shares = [float((self.levels.level == level).sum()) for level in range(self.levels.last + 1)]
-        work = sum(share * part for share, part in zip(shares, _LEVEL_SHARES, strict=False))
-        costs = []
-        for count, residual in enumerate(selection.residuals, 1):
+        scale = torch.maximum(mean, NEGLIGIBLE * (mean.max() - mean.min())).clamp_min(1e-300)
+        drawn = sum(
+            float((self.levels.level == level).sum()) * share
+            for level, share in zip(range(self.levels.last + 1), _LEVEL_SHARES, strict=False)
+        )
+
+        def work(number: int, residual: float) -> float:
             needed = min(self.size, max(_LEAST_DRAW, _GAIN * residual / self.accuracy**2))
-            costs.append(count * self.size + needed * work)
-        least = max(_FEWEST_COARSE, len(required) + 2)
-        best = max(least, 1 + int(np.argmin(costs)))
-        best = min(best, len(selection.chosen))
-        self._expected = selection.residuals[best - 1]
-        points = np.array([usable[place] for place in selection.chosen[:best]], dtype=np.intp)
-        return [Request(points, None, "coarse")]
+            return number * self._whole + needed * drawn
+
+        required = [usable.index(point) for point in self.required if point in usable]
+        chosen, self._expected = first_points(
+            losses, scale, self.link, required=required, fewest=_FEWEST_COARSE, most=_MOST_COARSE, work=work
+        )
+        points = np.array([usable[place] for place in chosen], dtype=np.intp)
+        return [self._request(points, None, "coarse")]
 
     # ---- samples
+
+    @property
+    def _for_samples(self) -> float:
+        """What BatchNorm statistics leave of the accuracy."""
+        return float(np.sqrt(max(self.accuracy**2 - self._change.loss_spread**2, (0.1 * self.accuracy) ** 2)))
 
     def _rank(self) -> tuple[Ranking, float]:
         """The sizes of the draw: how badly each sample is predicted at a coarse point from the other coarse points."""
@@ -262,7 +332,7 @@ class SplitRounds:
         for point in np.flatnonzero(depths > have):
             wanted.setdefault((int(have[point]), int(depths[point])), []).append(int(point))
         return [
-            Request(np.array(points, dtype=np.intp), self._ranking.order[start:stop], "samples")
+            self._request(np.array(points, dtype=np.intp), self._ranking.order[start:stop], "samples")
             for (start, stop), points in sorted(wanted.items())
         ]
 
@@ -277,7 +347,7 @@ class SplitRounds:
         variances[0] *= ratio
         variances[:, extra] = 0.0
         levels[extra] = -1
-        allocation = allocate(variances, levels, np.array(self._counts), self.accuracy)
+        allocation = allocate(variances, levels, np.array(self._counts), self._for_samples)
         most = np.minimum(_FASTEST * np.array(self._counts), self.size)
         self.direct[allocation.promoted] = True
         # Coarse points are chosen by the samples drawn, which must be many more than the points.
@@ -285,26 +355,24 @@ class SplitRounds:
         counts = np.minimum(allocation.counts, most)
         counts[0] = min(self.size, max(counts[0], fewest))
         self._counts = tuple(int(each) for each in counts)
-        bad = allocation.expected > 0.9 * _LARGEST * self.accuracy
+        bad = allocation.expected > 0.9 * _LARGEST * self._for_samples
         self.direct |= bad
         # What stays bad with all of the first draw is computed for all samples: it also helps its neighbours.
         stubborn = np.flatnonzero(bad & (levels == 0))
         most_stubborn = max(0, _MOST_STUBBORN * (self.round - 3) - len(extra))
         stubborn = stubborn[np.argsort(-allocation.expected[stubborn])][:most_stubborn]
         coarse = np.union1d(extra, stubborn).astype(np.intp)
-        requests = [Request(coarse, None, "coarse")] if len(coarse) else []
+        requests = [self._request(coarse, None, "coarse")] if len(coarse) else []
         for request in self._missing():
             kept = request.points[~np.isin(request.points, coarse)]
             if len(kept):
-                requests.append(Request(kept, request.samples, request.kind))
+                requests.append(replace(request, points=kept))
         return requests
 
     def _relative_variances(self, estimate: Estimate) -> Floats:
         """The terms of the variance of the loss at every point, relative to its square."""
-        relative = self.relative(estimate)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scale = np.nan_to_num(relative / estimate.loss_error, nan=0.0, posinf=0.0)
-        found: Floats = estimate.terms[: len(self._counts)] * scale**2
+        scale = np.where(estimate.loss_error > 0, self._scale(estimate), 0.0)
+        found: Floats = estimate.terms[: len(self._counts)] * np.nan_to_num(scale, posinf=0.0) ** 2
         return found
 
     def _more_coarse(self, estimate: Estimate) -> tuple[Indices, float]:
@@ -321,102 +389,32 @@ class SplitRounds:
         old = [p for p in self.known.coarse if p not in diverged]
         if room <= 0 or len(candidates) < 4 or count < 2 * len(old):
             return none, 1.0
-        order = self._ranking.order
-        both = np.array(old + candidates, dtype=np.intp)
         rest = [p for p in usable if p not in diverged and p not in self.known.coarse]
         targets = np.array(rest[:: max(1, len(rest) // _SELECTION_POINTS)], dtype=np.intp)
-        links = self.link.forward(torch.from_numpy(self.known.losses(both, order, count)))
-        wanted = self.link.forward(torch.from_numpy(self.known.losses(targets, order, count)))
-        means = torch.from_numpy(np.maximum(np.abs(estimate.loss[targets]), 1e-300))
-        weights = ((self.link.slope(wanted) + 1e-3) / means) ** 2
-        weights = weights / torch.from_numpy(draw.probabilities[:count]).unsqueeze(1)
-        most = len(old) + min(room, 8)
-        selection = select_points(links, wanted, weights, required=range(len(old)), most=most)
-        base = selection.residuals[len(old) - 1]
         variances = self._relative_variances(estimate)
         levels = np.where(self.direct, 0, self.levels.level)
         levels[old] = -1
-        best, least, ratio = 0, math.inf, 1.0
-        for number in range(len(selection.chosen) - len(old) + 1):
-            left = selection.residuals[len(old) - 1 + number] / base if base > 0 else 1.0
+
+        def work(number: int, left: float) -> float:
             scaled = variances.copy()
             scaled[0] *= left
-            work = number * self.size + allocate(scaled, levels, np.array(self._counts), self.accuracy).work
-            if work < least:
-                best, least, ratio = number, work, left
-        return both[list(selection.chosen[len(old) : len(old) + best])], ratio
+            return number * self._whole + allocate(scaled, levels, np.array(self._counts), self._for_samples).work
 
+        def losses(points: list[int] | Indices) -> Floats:
+            assert self._ranking is not None
+            return self.known.losses(np.array(points, dtype=np.intp), self._ranking.order, count)
 
-@dataclass(frozen=True, eq=False)
-class Allocation:
-    """Sizes of the draws, points to compute as those of level 0, the errors to expect, and the work in pairs."""
-
-    counts: Floats
-    promoted: Indices
-    expected: Floats
-    work: float
-
-
-def allocate(variances: Floats, levels: Indices, counts: Indices, accuracy: float) -> Allocation:
-    """The draws with the least work whose mean relative variance is that of the accuracy.
-
-    ``variances`` has the terms of the variance at the points, as they are with ``counts``; points of level -1 are
-    known. The work of a sum of variances v_j / n_j at w_j points is least where n_j goes with the root of v_j / w_j.
-    Points whose interpolation is worst are promoted, as many as lower the work.
-    """
-    number = len(counts)
-    target = (_SAFETY * accuracy) ** 2
-    interpolated = np.flatnonzero(levels > 0)
-    order = interpolated[np.argsort(-variances[1:, interpolated].sum(axis=0))] if number > 1 else interpolated
-    best: Allocation | None = None
-    for share in _PROMOTED_SHARES if len(order) else (0.0,):
-        promoted = order[: int(share * len(order))]
-        after = variances.copy()
-        after[1:, promoted] = 0.0
-        level = levels.copy()
-        level[promoted] = 0
-        points = np.array([max(1, int((level == each).sum())) for each in range(number)], dtype=np.float64)
-        mean = after.mean(axis=1) * counts
-        with np.errstate(divide="ignore", invalid="ignore"):
-            wanted = np.nan_to_num(np.sqrt(mean / points) * float(np.sqrt(mean * points).sum()) / target)
-        wanted = np.maximum.accumulate(np.maximum(counts, np.ceil(wanted))[::-1])[::-1]
-        work = float((wanted * points).sum())
-        if best is None or work < best.work:
-            expected = np.sqrt((after * (counts / wanted)[:, None]).sum(axis=0))
-            best = Allocation(wanted, promoted, expected, work)
-    assert best is not None
-    return best
-
-
-def leave_one_point_out(known: KnownPairs, link: Link) -> tuple[Floats, float]:
-    """The size of every sample's relative residuals where each coarse point is predicted from the others.
-
-    Also by how much a draw in proportion to the sizes lowers a variance, compared with one that is uniform.
-    """
-    points = [point for point in known.coarse if np.isfinite(known.coarse[point].loss).all()]
-    if len(points) < 2:
-        return np.ones(known.size), 1.0
-    losses = torch.stack([torch.from_numpy(known.coarse[point].loss) for point in points], dim=1).double()
-    links = link.forward(losses)
-    columns = torch.cat([torch.ones(known.size, 1, dtype=torch.float64), links], dim=1)
-    mean = losses.abs().mean(0)
-    mean = torch.maximum(mean, _NEGLIGIBLE * (mean.max() - mean.min())).clamp_min(1e-300)
-    total = torch.zeros(known.size, dtype=torch.float64)
-    for place in range(len(points)):
-        kept = [column for column in range(len(points) + 1) if column != place + 1]
-        features = columns[:, kept]
-        weighted = features * ((link.slope(links[:, place]) + 1e-3) ** 2).unsqueeze(1)
-        matrix = weighted.T @ features
-        matrix += 1e-6 * matrix.diagonal().mean() * torch.eye(len(kept), dtype=torch.float64)
-        predicted = features @ torch.linalg.solve(matrix, weighted.T @ links[:, place])
-        total += ((link.inverse(predicted) - losses[:, place]) / mean[place]) ** 2
-    sizes = total.sqrt().numpy()
-    average = float(sizes.mean())
-    if not average > 0:
-        return np.ones(known.size), 1.0
-    sizes = sizes + _SMALLEST_SIZE * average
-    squares = float((total.numpy()).mean())
-    return sizes, float(np.clip(sizes.mean() * float((total.numpy() / sizes).mean()) / squares, 0.02, 1.0))
+        chosen, left = further_points(
+            losses(old),
+            losses(candidates),
+            losses(targets),
+            np.maximum(np.abs(estimate.loss[targets]), 1e-300),
+            draw.probabilities[:count],
+            self.link,
+            most=min(room, _MOST_FURTHER),
+            work=work,
+        )
+        return np.array([candidates[place] for place in chosen], dtype=np.intp), left
 
 
 def _mean_and_error(values: Floats, size: int) -> tuple[float, float]:

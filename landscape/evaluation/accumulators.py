@@ -56,10 +56,15 @@ class LossAccumulator:
         """
         points, block, classes = logits.shape
         losses, wrong = cross_entropy(logits.reshape(-1, classes), self.split.y[part].repeat(points))
-        # One reduction per point: a reduction of the matrix may use another order for more rows.
-        for point, (loss, misses) in enumerate(zip(losses.view(-1, block), wrong.view(-1, block), strict=True), first):
-            self._loss[point] += loss.sum()
-            self._wrong[point] += misses.sum()
+        if losses.is_cuda:
+            self._loss[first : first + points] += losses.view(-1, block).sum(1)
+            self._wrong[first : first + points] += wrong.view(-1, block).sum(1)
+        else:
+            # One reduction per point: a reduction of the matrix may use another order for more rows.
+            rows = zip(losses.view(-1, block), wrong.view(-1, block), strict=True)
+            for point, (loss, misses) in enumerate(rows, first):
+                self._loss[point] += loss.sum()
+                self._wrong[point] += misses.sum()
         if self._samples is not None and self._misses is not None:
             self._samples[first : first + points, part] = losses.view(-1, block).cpu().numpy()
             self._misses[first : first + points, part] = wrong.view(-1, block).cpu().numpy()

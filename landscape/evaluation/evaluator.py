@@ -18,7 +18,9 @@ from torch import Tensor, nn
 from valleyscope.landscape.cancellation import CancelCheck, raise_if_cancelled
 from valleyscope.landscape.convolution.winograd import WinogradConvolution, find_winograd_layers
 from valleyscope.landscape.evaluation.accumulators import Accumulator, LossAccumulator, OutputAccumulator, Values
+from valleyscope.landscape.evaluation.batched_points import BatchedNetwork, BatchedSweep, Batching
 from valleyscope.landscape.evaluation.block_size import block_size, within_memory
+from valleyscope.landscape.evaluation.calibration import Calibration, calibrate
 from valleyscope.landscape.evaluation.generic_evaluation import GenericEvaluation
 from valleyscope.landscape.evaluation.mean_prediction import MeanPrediction
 from valleyscope.landscape.evaluation.objectives import ErrorRate, Loss, objective_of
@@ -57,6 +59,8 @@ from valleyscope.landscape.network.stored_batchnorm import normalise_in_place
 __all__ = ["BatchNorm", "Evaluator", "Progress", "Value", "Values", "evaluate"]
 
 BatchNorm = Literal["population", "running", "frozen"]
+Basis = Tensor | Sequence[Tensor]
+PointsAtOnce = int | Literal["auto"] | None
 Progress = Callable[[int, int], object]
 """Called with the work done and the total work, in samples times points."""
 
@@ -80,8 +84,12 @@ class Evaluator:
     by layer, which takes longer.
 
     Points are combined in the data type of the network; a network in half precision is exact to that precision only.
+    ``points_at_once`` evaluates so many points in one forward pass; ``"auto"`` tries several ways for a fraction of a
+    second, as ``calibration`` tells, and takes the fastest. The default is ``"auto"`` on GPUs and 1 on processors.
+    Networks with BatchNorm statistics run one point at a time, on all their samples.
+
     A result has the same bits whichever points and splits it is computed with. It depends, by rounding only, on
-    ``block``, the number of samples in a forward pass, and on the number of threads.
+    ``block``, the number of samples in a forward pass, on ``points_at_once`` and on the number of threads.
     """
 
     @torch.inference_mode(False)
@@ -99,6 +107,7 @@ class Evaluator:
         statistics_samples: int | None = None,
         statistics_batch: int = 128,
         memory_limit: int | None = None,
+        points_at_once: PointsAtOnce = None,
     ) -> None:
         if batch_norm not in get_args(BatchNorm):
             raise ValueError(f"batch_norm is {batch_norm!r}; use one of {', '.join(map(repr, get_args(BatchNorm)))}")
@@ -106,6 +115,7 @@ class Evaluator:
             block=block,
             statistics_samples=statistics_samples,
             statistics_batch=statistics_batch,
+            points_at_once=None if points_at_once == "auto" else points_at_once,
         )
         self.objective = objective_of(loss, error)
         self.given_loss = loss
@@ -113,8 +123,13 @@ class Evaluator:
         self._flat = FlatNetwork(model, parameters)
         self._layers: list[WinogradConvolution] = []
         self._generic: GenericEvaluation | None = None
+        self.calibration: Calibration | None = None
         self.splits: Mapping[str, Split] | Mapping[str, Source]
-        settings = _Settings(batch_norm, block, statistics_split, statistics_samples, statistics_batch, memory_limit)
+        if points_at_once is None:
+            points_at_once = "auto" if self._flat.device.type == "cuda" else 1
+        settings = _Settings(
+            batch_norm, block, statistics_split, statistics_samples, statistics_batch, memory_limit, points_at_once
+        )
         sources = open_sources(checked_data(data, self.objective), memory_limit)
         if self.objective.measure is not None and error is None and all(is_pair(each) for each in sources.values()):
             try:
@@ -168,10 +183,13 @@ class Evaluator:
         self._classes = classes
         layers = batch_norms(network)
         by_blocks = not layers or settings.batch_norm == "frozen"
+        is_batched = by_blocks and settings.points_at_once != 1 and not record.writes_input
+        batched = BatchedNetwork(self._flat) if is_batched else None
         # Layers with frozen parameters are not linear combinations of the basis; they run as they are.
         record = replace(record, calls=tuple(call for call in record.calls if self._flat.moves(call.module)))
         self._layers = find_winograd_layers(network, record, reuse=by_blocks) if channels_last else []
-        self._flat.release(layer.weight for layer in self._layers if is_read_by_modules_only(layer.weight, network))
+        own = [layer.weight for layer in self._layers if not layer.share_weights]
+        self._flat.release(weight for weight in own if is_read_by_modules_only(weight, network))
         self._sweep: Sweep
         if by_blocks:
             check_running_averages(layers, settings.batch_norm)
@@ -179,6 +197,8 @@ class Evaluator:
                 normalise_in_place(graph)
             points = {} if classes else {"points_at_once": _points_at_once(record.output, self.block)}
             self._sweep = BlockSweep(network, self.block, record, **points)
+            if batched is not None:
+                self._batch_points(batched, record.largest_output, settings)
             return
         source = self._known(self.splits, settings.statistics_split, "statistics_split")
         count = min(len(source), settings.statistics_samples or len(source))
@@ -197,6 +217,35 @@ class Evaluator:
             layer.forward = forward  # type: ignore[method-assign]
         self._sweep = StatisticsSweep(LayerwiseStatistics(network), source, parts, self.block)
 
+    @torch.inference_mode()
+    def _batch_points(self, network: BatchedNetwork, bytes_a_sample: int, settings: _Settings) -> None:
+        """Evaluate several points in a forward pass: as many as asked for, or where it is faster."""
+        weights = torch.cat([parameter.detach().reshape(-1) for parameter in self._flat.parameters]).unsqueeze(0)
+        split = next(split for split in self.splits.values() if isinstance(split, Split))
+        if settings.points_at_once != "auto":
+            count = settings.points_at_once
+            self._sweep = BatchedSweep(network, Batching(count, self.block, channels_last=split.channels_last))
+            try:
+                self._sweep.forward(weights.expand(count, -1), self._example())
+            except RuntimeError as error:
+                raise ValueError(
+                    f"points_at_once is {count}, but torch.vmap cannot run this network ({error}); use 1"
+                ) from error
+            return
+        self.calibration, self._sweep = calibrate(
+            network,
+            self._sweep,
+            lambda count: Points(self._flat, weights, [(1.0,)] * count, self._layers),
+            lambda some, count: self._accumulator_of(some, count, samples=False),
+            split,
+            block=settings.block,
+            bytes_a_sample=bytes_a_sample,
+            weight_bytes=weights.nbytes,
+            plain_block=self.block,
+        )
+        for layer in self._layers:
+            layer.clear()
+
     def _check_measure(self, output: Tensor) -> None:
         """Check the objective on the first samples of every split, and that its loss is finite there."""
         assert self.objective.measure is not None
@@ -212,38 +261,51 @@ class Evaluator:
     @torch.inference_mode()
     def at(
         self,
-        basis: Tensor,
+        basis: Basis,
         coefficients: ArrayLike,
         *,
         splits: Sequence[str] | None = None,
         samples: bool = False,
         subset: Mapping[str, ArrayLike] | None = None,
+        statistics: ArrayLike | None = None,
         progress: Progress | None = None,
         cancelled: CancelCheck | None = None,
     ) -> dict[str, Values]:
         """Values of every split (or of ``splits``) at the points ``coefficients @ basis``.
 
-        ``basis`` has flat vectors as rows, [k, D], and ``coefficients`` one row per point, [n, k]. ``samples`` keeps
-        the losses of all samples. ``subset`` has the indices of the samples that count, by split: the others are left
-        out of values and work, but not of BatchNorm statistics. ``progress`` gets the work done and the total;
-        ``cancelled`` is called often.
+        ``basis`` has k flat vectors, also as rows of a tensor, [k, D], and ``coefficients`` one row per point, [n, k].
+        ``samples`` keeps the losses of all samples. ``subset`` has the indices of the samples that count, by split: the
+        others are left out of values and work, but not of BatchNorm statistics. ``statistics`` has the indices of the
+        samples of population statistics, instead of all. ``progress`` gets the work done and the total; ``cancelled``
+        is called often.
         """
         basis, table = self._checked_points(basis, coefficients)
         named = list(self.splits if splits is None else splits)
         for name in named:
             self._known(self.splits, name, "split")
         chosen = {name: self._indices(name, which) for name, which in (subset or {}).items()}
+        if statistics is not None and self.statistics_split is None:
+            raise ValueError("statistics: this evaluator has no population statistics of tensors in memory")
         if self._generic is not None:
             sources = self._generic.sources_of(named, chosen)
             reporter = _ProgressReporter(self._generic.cost(sources) * len(table), progress, cancelled)
             return self._generic.at(basis, table.tolist(), sources, samples, reporter.advance)
         accumulators = [self._accumulator(name, len(table), samples, chosen.get(name)) for name in named]
-        return self._run(basis, table, accumulators, progress, cancelled)
+        return self._run(basis, table, accumulators, progress, cancelled, self._sweep_with(statistics))
+
+    def _sweep_with(self, statistics: ArrayLike | None) -> Sweep:
+        """The sweep with BatchNorm statistics of these samples; all of them are as good as None."""
+        name = self.statistics_split
+        if statistics is None or name is None or not isinstance(self._sweep, StatisticsSweep):
+            return self._sweep
+        split, which = self.splits[name], self._indices(name, statistics)
+        assert isinstance(split, Split)
+        return self._sweep if len(which) == len(split) else self._sweep.with_statistics_of(split.only(which))
 
     @torch.inference_mode()
     def mean_prediction(
         self,
-        basis: Tensor,
+        basis: Basis,
         coefficients: ArrayLike,
         *,
         progress: Progress | None = None,
@@ -264,24 +326,26 @@ class Evaluator:
 
     def _run(
         self,
-        basis: Tensor,
+        basis: Sequence[Tensor],
         table: NDArray[np.float64],
         accumulators: Sequence[Accumulator],
         progress: Progress | None,
         cancelled: CancelCheck | None,
+        sweep: Sweep | None = None,
     ) -> dict[str, Values]:
+        sweep = sweep or self._sweep
         points = Points(self._flat, basis, table.tolist(), self._layers)
-        reporter = _ProgressReporter(self._sweep.cost(accumulators) * len(table), progress, cancelled)
+        reporter = _ProgressReporter(sweep.cost(accumulators) * len(table), progress, cancelled)
         try:
-            self._sweep.run(points, accumulators, reporter.advance)
+            sweep.run(points, accumulators, reporter.advance)
         finally:
             for layer in self._layers:
                 layer.clear()
         return {accumulator.split.name: accumulator.values() for accumulator in accumulators}
 
-    def _checked_points(self, basis: Tensor, coefficients: ArrayLike) -> tuple[Tensor, NDArray[np.float64]]:
+    def _checked_points(self, given: Basis, coefficients: ArrayLike) -> tuple[list[Tensor], NDArray[np.float64]]:
         table = np.asarray(coefficients, dtype=np.float64)
-        basis = self._checked_basis(basis)
+        basis = self._checked_basis(given)
         if table.ndim != 2 or table.shape[1] != len(basis):
             raise ValueError(
                 f"coefficients have shape {table.shape} for {len(basis)} basis vectors; expected (points, {len(basis)})"
@@ -302,13 +366,20 @@ class Evaluator:
         if not self.can_choose_samples:
             return "the data are streamed"
         statistics = self._generic.has_statistics if self._generic is not None else not self.runs_by_blocks
-        if statistics:
-            return "BatchNorm statistics need all samples at every point"
+        if statistics and self.statistics_split is None:
+            return "these BatchNorm statistics need all samples at every point"
         if self.is_classification:
             return None
         if self.objective.has_error or self.objective.error is not None or self.objective.is_classification:
             return f"loss {self.objective.name!r} counts several positions a sample or has an error of its own"
         return None
+
+    @property
+    def statistics_split(self) -> str | None:
+        """The split of population statistics, where they can be those of some samples."""
+        sweep = None if self._generic is not None else self._sweep
+        known = isinstance(sweep, StatisticsSweep) and sweep.is_population and self.can_choose_samples
+        return sweep.source.name if known and isinstance(sweep, StatisticsSweep) else None
 
     @property
     def is_classification(self) -> bool:
@@ -318,7 +389,7 @@ class Evaluator:
     @property
     def runs_by_blocks(self) -> bool:
         """Whether blocks of data pass one after the other: without BatchNorm statistics."""
-        return self._generic is None and isinstance(self._sweep, BlockSweep)
+        return self._generic is None and isinstance(self._sweep, BlockSweep | BatchedSweep)
 
     @property
     def can_choose_samples(self) -> bool:
@@ -339,8 +410,9 @@ class Evaluator:
     def _accumulator(self, name: str, points: int, samples: bool, chosen: Tensor | None = None) -> Accumulator:
         split = self.splits[name]
         assert isinstance(split, Split)
-        if chosen is not None:
-            split = split.only(chosen)
+        return self._accumulator_of(split if chosen is None else split.only(chosen), points, samples=samples)
+
+    def _accumulator_of(self, split: Split, points: int, *, samples: bool) -> Accumulator:
         if self._classes:
             return LossAccumulator(split, points, samples=samples)
         return OutputAccumulator(split, points, self.objective, samples=samples)
@@ -357,12 +429,13 @@ class Evaluator:
             raise ValueError(f"{what} is {name!r}; the data has {', '.join(map(repr, splits))}")
         return splits[name]
 
-    def _checked_basis(self, basis: Tensor) -> Tensor:
-        basis = torch.as_tensor(basis).detach()
+    def _checked_basis(self, given: Basis) -> list[Tensor]:
+        basis = [torch.as_tensor(vector).detach() for vector in given]
         size = self._flat.dimension
-        if basis.dim() != 2 or basis.shape[1] != size or len(basis) == 0:
+        if not basis or any(vector.shape != (size,) for vector in basis):
+            shape = tuple(given.shape) if isinstance(given, Tensor) else [tuple(vector.shape) for vector in basis]
             raise ValueError(
-                f"basis has shape {tuple(basis.shape)}; expected flat vectors of the network's {size} weights as "
+                f"basis has shape {shape}; expected flat vectors of the network's {size} weights as "
                 f"rows, (vectors, {size})"
             )
         for number, vector in enumerate(basis):
@@ -444,6 +517,7 @@ class _Settings:
     statistics_samples: int | None
     statistics_batch: int
     memory_limit: int | None
+    points_at_once: int | Literal["auto"]
 
 
 def _has_class_numbers(sources: Mapping[str, Source]) -> bool:

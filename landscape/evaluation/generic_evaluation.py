@@ -95,7 +95,7 @@ class GenericEvaluation:
 
     def at(
         self,
-        basis: Tensor,
+        basis: Sequence[Tensor],
         table: Sequence[Sequence[float]],
         sources: Mapping[str, Source],
         samples: bool,

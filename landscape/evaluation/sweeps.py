@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from valleyscope.landscape.convolution.winograd import WinogradConvolution
 from valleyscope.landscape.evaluation.accumulators import Accumulator
 from valleyscope.landscape.evaluation.first_layer_cache import cache_first_layer
 from valleyscope.landscape.evaluation.splits import Split
-from valleyscope.landscape.geometry.linear_combination import LinearCombination
+from valleyscope.landscape.geometry.linear_combination import LinearCombination, combine_parts
 from valleyscope.landscape.network.batchnorm_statistics import Advance, PopulationStatistics, RunningStatistics
 from valleyscope.landscape.network.call_recorder import CallRecord
 from valleyscope.landscape.network.flat_parameters import FlatNetwork
@@ -21,6 +21,8 @@ from valleyscope.landscape.network.layerwise_statistics import LayerwiseStatisti
 
 # The logits of this many points become losses together, which is faster than one by one.
 _POINTS_AT_ONCE = 32
+_MOST_COPIED = 60_000_000
+"""Bytes of weights up to which every basis vector is kept in the memory order of the network, too."""
 
 
 class Points:
@@ -32,26 +34,47 @@ class Points:
     def __init__(
         self,
         flat: FlatNetwork,
-        basis: Tensor,
+        basis: Iterable[Tensor],
         coefficients: Sequence[Sequence[float]],
         layers: Sequence[WinogradConvolution] = (),
     ) -> None:
         self.coefficients = coefficients
         self._flat = flat
-        self._basis = basis.to(flat.weights)
-        self._weights = LinearCombination([flat.to_buffer(vector) for vector in basis])
+        self._basis = [vector.to(flat.weights) for vector in basis]
         self._layers = layers
-        for layer in layers:
-            layer.set_basis(self.parameters(layer.layer))
+        self._set_weights: Callable[[Sequence[float]], object] | None = None
 
     def __len__(self) -> int:
         return len(self.coefficients)
 
     def set_point(self, point: int) -> None:
         """Set the network to a point."""
-        self._weights.at(self.coefficients[point], out=self._flat.weights)
+        if self._set_weights is None:
+            self._set_weights = self._prepared()
+        self._set_weights(self.coefficients[point])
         for layer in self._layers:
             layer.set_point(self.coefficients[point])
+
+    def _prepared(self) -> Callable[[Sequence[float]], object]:
+        """What sets the weights in the buffer; large networks keep no second copy of the basis."""
+        for layer in self._layers:
+            layer.set_basis(self.parameters(layer.layer))
+        if self._flat.weights.nbytes > _MOST_COPIED:
+            vectors = [self._flat.remaining(self._flat.views_of_flat(vector)) for vector in self._basis]
+            targets = self._flat.views_of_buffer(self._flat.weights)
+            return partial(combine_parts, vectors, targets)
+        return partial(
+            LinearCombination([self._flat.to_buffer(vector) for vector in self._basis]).at, out=self._flat.weights
+        )
+
+    def several(self, first: int, count: int) -> Tensor:
+        """The flat vectors of so many points from the first on, (count, D); the last point is repeated."""
+        chosen = [self.coefficients[min(first + place, len(self) - 1)] for place in range(count)]
+        table = torch.tensor(chosen, dtype=self._basis[0].dtype, device=self._basis[0].device)
+        found = table[:, :1] * self._basis[0]
+        for column, vector in enumerate(self._basis[1:], 1):
+            found.addcmul_(table[:, column : column + 1], vector)
+        return found
 
     def parameters(self, layer: nn.Module) -> list[dict[str, Tensor]]:
         """The parameters of a layer in every basis vector."""
@@ -127,26 +150,35 @@ class StatisticsSweep:
         block: int,
     ) -> None:
         self._statistics = statistics
-        self._source = source
+        self.source = source
         self._parts = parts
         self._block = block
+
+    @property
+    def is_population(self) -> bool:
+        """Whether the statistics are means over all samples of the split, in any order."""
+        return not isinstance(self._statistics, RunningStatistics) and self._parts[-1].stop == len(self.source)
+
+    def with_statistics_of(self, source: Split) -> StatisticsSweep:
+        """The same with statistics of other samples."""
+        return StatisticsSweep(self._statistics, source, source.parts(self._block), self._block)
 
     def cost(self, accumulators: Sequence[Accumulator]) -> int:
         measured: int = self._parts[-1].stop
         known = 0 if isinstance(self._statistics, RunningStatistics) else measured
         passes = (
-            len(accumulator.split) - (known if accumulator.split is self._source else 0) for accumulator in accumulators
+            len(accumulator.split) - (known if accumulator.split is self.source else 0) for accumulator in accumulators
         )
         return measured + sum(passes)
 
     def run(self, points: Points, accumulators: Sequence[Accumulator], advance: Advance) -> None:
-        blocks = [partial(self._source.samples, part) for part in self._parts]
+        blocks = [partial(self.source.samples, part) for part in self._parts]
         for point in range(len(points)):
             points.set_point(point)
             known = self._statistics.measure(blocks, advance)
             for accumulator in accumulators:
                 done = 0
-                if accumulator.split is self._source:
+                if accumulator.split is self.source:
                     for part, logits in zip(self._parts, known, strict=False):
                         accumulator.add(point, part, logits.unsqueeze(0))
                         done = part.stop

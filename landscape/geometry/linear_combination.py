@@ -31,3 +31,17 @@ class LinearCombination:
         if len(self._vectors) == 1:
             return self._partial_sum.clone() if out is None else out.copy_(self._partial_sum)
         return torch.add(self._partial_sum, self._vectors[1], alpha=coefficients[1], out=out)
+
+
+def combine_parts(
+    vectors: Sequence[Sequence[Tensor]], targets: Sequence[Tensor], coefficients: Sequence[float]
+) -> None:
+    """Write the same combination of vectors in parts to targets, which may be in other memory orders.
+
+    Without any memory of its own; it takes longer, and has the same bits.
+    """
+    order = [*range(2, len(vectors)), *range(1, min(2, len(vectors)))]
+    for target, *parts in zip(targets, *vectors, strict=True):
+        torch.mul(parts[0], coefficients[0], out=target)
+        for place in order:
+            target.add_(parts[place], alpha=coefficients[place])

@@ -205,7 +205,12 @@ class Plane:
     @property
     def basis(self) -> Tensor:
         """Origin, u and v stacked as [3, D] in the data type of the weights: a grid point is (1, x, y) @ basis."""
-        return torch.stack([self.origin, self.u.to(self.origin), self.v.to(self.origin)])
+        return torch.stack(self.vectors)
+
+    @property
+    def vectors(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Origin, u and v in the data type of the weights; not copied where they have it."""
+        return self.origin, self.u.to(self.origin), self.v.to(self.origin)
 
     @property
     def minima_distance(self) -> float | None:

@@ -87,11 +87,14 @@ class FlatNetwork:
     def to_buffer(self, vector: Tensor) -> Tensor:
         """A copy of a flat vector in buffer order."""
         buffer = torch.empty_like(self.weights)
-        parts = iter(self.views_of_buffer(buffer))
-        for parameter, value in zip(self.parameters, self.views_of_flat(vector), strict=True):
-            if parameter not in self.released:
-                next(parts).copy_(value)
+        for part, value in zip(self.views_of_buffer(buffer), self.remaining(self.views_of_flat(vector)), strict=True):
+            part.copy_(value)
         return buffer
+
+    def remaining(self, values: Sequence[Tensor]) -> list[Tensor]:
+        """Of values for all parameters those that belong to the buffer."""
+        pairs = zip(self.parameters, values, strict=True)
+        return [value for parameter, value in pairs if parameter not in self.released]
 
     def views_of_flat(self, vector: Tensor) -> list[Tensor]:
         """Views of a flat vector with the shapes of all parameters."""

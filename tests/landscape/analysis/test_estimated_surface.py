@@ -75,6 +75,35 @@ def test_few_samples_and_batch_norm_are_exact_and_said_to_be() -> None:
     assert not found["train"]["loss_error"].any()
     normed = nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3))
     assert "BatchNorm" in surface(normed, plane_of(normed), data_of(600), 3, accuracy=0.1).note
+    evaluator = Evaluator(normed, data_of(600), batch_norm="running")
+    assert "BatchNorm" in surface(normed, plane_of(normed), resolution=3, evaluator=evaluator, accuracy=0.1).note
+
+
+def test_batch_norm_statistics_come_from_some_samples_and_their_error_is_counted() -> None:
+    model = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3), nn.BatchNorm1d(3))
+    plane, evaluator = plane_of(model), Evaluator(model, data_of(8000))
+    exact = surface(model, plane, resolution=17, evaluator=evaluator)["train"]
+    found = surface(model, plane, resolution=17, evaluator=evaluator, accuracy=0.1)
+    grid = found["train"]
+    assert found.evaluated < 0.6
+    assert np.sqrt(np.mean((grid.loss / exact.loss - 1) ** 2)) < 0.14
+    estimated = grid["loss_error"] > 0
+    # Statistics are those of the same samples at all points, so deviations go together.
+    assert np.sqrt(np.mean(((grid.loss - exact.loss)[estimated] / grid["loss_error"][estimated]) ** 2)) < 2.5
+    assert np.allclose(grid.loss[~estimated], exact.loss[~estimated], rtol=1e-5)
+
+
+def test_statistics_of_all_samples_are_those_without_a_choice() -> None:
+    model = nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3))
+    evaluator, basis = Evaluator(model, data_of(600)), plane_of(model).basis
+    points = [(1.0, 0.5, -0.3), (1.0, 0.0, 0.0)]
+    whole = evaluator.at(basis, points)["train"].loss
+    assert np.array_equal(whole, evaluator.at(basis, points, statistics=np.arange(600))["train"].loss)
+    x, y = data_of(600)
+    half = Evaluator(model, {"train": (x[:300], y[:300]), "test": (x, y)}).at(basis, points)["test"].loss
+    assert np.allclose(half, evaluator.at(basis, points, statistics=np.arange(300))["train"].loss, rtol=1e-5)
+    with pytest.raises(ValueError, match="statistics"):
+        Evaluator(network(), data_of(600)).at(plane_of(network()).basis, points, statistics=[0])
 
 
 @pytest.mark.parametrize("accuracy", [0, -1, 1.5, float("nan"), True, "fine"])

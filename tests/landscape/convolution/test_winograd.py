@@ -205,8 +205,8 @@ def test_layers_that_share_the_memory_of_their_weights_give_the_same_bits() -> N
         for shared in (False, True):
             convolution = WinogradConvolution(layer, workspace, 8, 8)
             convolution.share_weights = shared
-            convolution.set_basis([{"weight": layer.weight.detach()}])
-            convolution.set_point([0.5])
+            convolution.set_basis([{"weight": 2 * layer.weight.detach()}])
+            convolution.set_point([0.5])  # which are the weights of the layer itself
             found.append(convolution(x).clone())
             layer.forward = convolution._forward  # type: ignore[method-assign]
         assert torch.equal(*found)

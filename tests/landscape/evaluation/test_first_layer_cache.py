@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tests.landscape.reference import assert_exact, samples
+from tests.landscape.reference import assert_exact, basis_around, samples
 from valleyscope.landscape import Evaluator
+from valleyscope.landscape.convolution import winograd
 from valleyscope.landscape.convolution.memory_order import CHANNELS_LAST, SAMPLES_LAST
+from valleyscope.landscape.evaluation import sweeps
 from valleyscope.landscape.evaluation.first_layer_cache import FirstLayer
 from valleyscope.landscape.evaluation.sweeps import BlockSweep
 
@@ -106,3 +109,20 @@ def test_the_first_layer_leaves_its_images_as_the_second_one_needs_them() -> Non
         model(torch.randn(2, *SHAPE))
     assert order_of_first(filtered) == SAMPLES_LAST
     assert order_of_first(left_alone) == CHANNELS_LAST
+
+
+def test_large_networks_keep_no_copy_of_their_basis_and_have_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    layers = nn.Conv2d(1, 64, 3), nn.ReLU(), nn.Conv2d(64, 64, 3, padding=1), nn.MaxPool2d(4), nn.Flatten()
+    model = nn.Sequential(*layers, nn.Linear(64 * 4, 3))
+    data, basis = {"train": samples((1, 10, 10), 9, classes=3)}, basis_around(model)
+    points = [(1.0, 0.2, -0.4), (1.0, 0.9, -0.4), (0.5, 0.1, 0.7)]
+    small = Evaluator(model, data)
+    expected = small.at(basis, points)["train"].loss
+    assert len(small._layers) == 1
+    monkeypatch.setattr(sweeps, "_MOST_COPIED", 0)
+    monkeypatch.setattr(winograd, "_MOST_TRANSFORMED", 0)
+    large = Evaluator(model, data)
+    assert large._layers[0].share_weights
+    assert np.array_equal(expected, large.at(basis, points)["train"].loss)
+    assert np.array_equal(expected, large.at(list(basis), points)["train"].loss)
