@@ -169,6 +169,6 @@ def test_experiments_survive_thirty_kills(cluster: Cluster, undisturbed: Path) -
     left = [what for what in WHATS for _ in range(8)][:30]
     chance.shuffle(left)
     while left:
-        count = min(len(left), chance.choice((1, 1, 2, 2, 3)))
+        count = min(len(left), chance.choice((1, 2)))  # a task that crashes three times without progress fails
         experiment = endure(cluster, [left.pop() for _ in range(count)], chance, undisturbed)
         assert_added_plane_survives(cluster, experiment, chance)
