@@ -13,8 +13,8 @@ export function emptyList(api, runDemo) {
     class: `on-${theme}`,
     src: new URL(name, base).href,
     alt: 'Contours of the train loss around two networks that lie in one valley, and a third in another',
-    width: 1086,
-    height: 593,
+    width: 654,
+    height: 601,
     loading: 'lazy',
   });
   const gallery = element('ul.gallery', { 'aria-label': 'Gallery' });
