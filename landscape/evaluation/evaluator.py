@@ -48,7 +48,7 @@ from valleyscope.landscape.network.batchnorm_statistics import (
     check_running_averages,
 )
 from valleyscope.landscape.network.buffers import with_buffers
-from valleyscope.landscape.network.call_recorder import StructuredOutput, record_calls
+from valleyscope.landscape.network.call_recorder import StructuredOutput, first_run, record_calls
 from valleyscope.landscape.network.channels_last import to_channels_last
 from valleyscope.landscape.network.flat_parameters import FlatNetwork
 from valleyscope.landscape.network.fx_graph import is_read_by_modules_only, trace_network
@@ -159,7 +159,8 @@ class Evaluator:
         classes = self.objective.is_classification and _has_class_numbers(sources)
         self.splits = splits_of(sources, self._flat.weights, classes=classes, channels_last=has_images)
         example = self._example()
-        channels_last = to_channels_last(self._flat, example)
+        with first_run(network, example):
+            channels_last = to_channels_last(self._flat, example)
         if not channels_last:
             self.splits = {name: replace(split, channels_last=False) for name, split in self.splits.items()}
             example = self._example()

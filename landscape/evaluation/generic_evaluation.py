@@ -27,7 +27,7 @@ from valleyscope.landscape.network.batchnorm_statistics import (
     batch_norms,
     check_running_averages,
 )
-from valleyscope.landscape.network.call_recorder import record_any_calls
+from valleyscope.landscape.network.call_recorder import first_run, record_any_calls
 from valleyscope.landscape.network.flat_parameters import FlatNetwork
 from valleyscope.landscape.network.layerwise_statistics import LayerwiseStatistics
 
@@ -167,7 +167,7 @@ class GenericEvaluation:
     def _trial(self) -> Any:
         """Run the objective twice on two samples and check that it uses the network, in evaluation mode, repeatably."""
         example = self._example()
-        with _watched_calls(self._network) as calls, torch.no_grad():
+        with _watched_calls(self._network) as calls, torch.no_grad(), first_run(self._network, example):
             first = record_any_calls(self._network, samples_in(example), partial(self._terms, example))
             second = self._terms(example)
         found = first.result

@@ -26,6 +26,8 @@ DataLoader, or another iterable of batches that can be walked again. Without a m
 of tensors is one batch, unless a key is ``train``, ``test`` or ``validation``.
 """
 
+_MOST_CHECKED = 2**30
+"""Bytes of samples that are searched for values that are not finite; larger ones may be files mapped into memory."""
 _SPLITS = ("train", "test", "validation", "valid", "val")
 
 
@@ -134,6 +136,7 @@ def splits_of(sources: Mapping[str, Source], like: Tensor, *, classes: bool, cha
     for name, source in sources.items():
         if isinstance(source, TensorSource):
             x, y = source.batch
+            _check_finite(name, x)
         else:
             x, y = source.part(slice(0, 1))[0][:0], collect(source, 1)
         if classes:
@@ -146,6 +149,15 @@ def splits_of(sources: Mapping[str, Source], like: Tensor, *, classes: bool, cha
         else:
             splits[name] = StreamedSplit(name, x, *rest, source)
     return splits
+
+
+def _check_finite(name: str, x: Tensor) -> None:
+    """Raise an error that names a sample with NaN or infinity: every loss would be infinite."""
+    if not x.is_floating_point() or x.nbytes > _MOST_CHECKED:
+        return
+    if not bool(torch.isfinite(x.sum(dtype=torch.float64))):
+        finite = torch.isfinite(x).flatten(1).all(dim=1)
+        raise ValueError(f"split {name!r}: sample {int(finite.int().argmin())} has values in x that are not finite")
 
 
 def checked_pair(name: str, pair: Pair) -> tuple[Tensor, Tensor]:

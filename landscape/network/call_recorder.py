@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,28 @@ class RecordedCall:
 
     result: Any
     record: CallRecord
+
+
+@contextmanager
+def first_run(network: nn.Module, example: Any) -> Iterator[None]:
+    """Errors of torch in the first run of a network name the samples: most often their shape or data type is wrong."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, TypeError, IndexError, KeyError) as error:
+        raise ValueError(
+            f"data: {type(network).__name__} cannot run on the first samples, {_described(example)}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _described(batch: Any) -> str:
+    """The data types and shapes of the tensors of a batch."""
+    if isinstance(batch, Tensor):
+        return f"{str(batch.dtype).removeprefix('torch.')} {tuple(batch.shape)}"
+    parts = batch.values() if isinstance(batch, Mapping) else batch
+    return ", ".join(map(_described, parts))
 
 
 def record_any_calls(network: nn.Module, samples: int, function: Callable[[], Any]) -> RecordedCall:

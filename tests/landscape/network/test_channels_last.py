@@ -139,6 +139,6 @@ def test_a_fit_takes_the_same_steps_as_with_reshape() -> None:
     assert bends[0].norm() > 0.01
 
 
-def test_a_network_that_takes_no_images_at_all_says_what_it_said() -> None:
-    with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
+def test_a_network_that_does_not_take_these_images_is_named_with_their_shape() -> None:
+    with pytest.raises(ValueError, match=r"Sequential cannot run on .* float32 \(2, 2, 6, 6\): .* cannot be multiplied"):
         Evaluator(nn.Sequential(nn.Conv2d(2, 4, 3), nn.Flatten(), nn.Linear(5, 3)), samples((2, 6, 6), 4, 3))
