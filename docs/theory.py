@@ -47,7 +47,7 @@ MODES = ("dual", "prox", "cumulative")
 
 @dataclass(frozen=True)
 class Case:
-    """A network, its data and its training."""
+    """A network, its data and its training; curvature is that of the first ``samples`` images (None: all)."""
 
     data: Callable[[Path | None], Dataset]
     model: Mapping[str, Any]
@@ -58,6 +58,7 @@ class Case:
     seeds: tuple[int, ...]
     cuts: tuple[float, ...]
     cut: float = 1e-3
+    samples: int | None = None
     memory: int | None = None
 
 
@@ -142,7 +143,7 @@ def minima(data: Dataset, seed: int, out: Path) -> dict[str, Path]:
 
 def pair_of(data: Dataset) -> tuple[Tensor, Tensor]:
     """The images and labels whose loss is differentiated."""
-    return data.x_train, data.y_train
+    return data.x_train[: case.samples], data.y_train[: case.samples]
 
 
 def figures(trial: TheoremTrial) -> str:
@@ -305,9 +306,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of data sets (default: VALLEY_DATA)")
     parser.add_argument("--seeds", type=int, nargs="+", help="seeds (default: 0 1 2; of lenet 0)")
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES, help="modes of AltSDP (default: all)")
+    parser.add_argument("--samples", type=int, help="images whose loss is differentiated (default: all for training)")
+    parser.add_argument("--cut", type=float, help="eigenvalue above which a direction is not flat (default: 1e-3)")
     options = parser.parse_args()
     global case
-    case = CASES[options.case]
+    case = replace(CASES[options.case], samples=options.samples)
+    if options.cut is not None:
+        case = replace(case, cut=options.cut, cuts=tuple(cut for cut in case.cuts if cut >= options.cut))
     torch.set_num_threads(1)
     options.out.mkdir(parents=True, exist_ok=True)
     data = case.data(options.data)
@@ -315,7 +320,7 @@ def main() -> None:
     for number, seed in enumerate(options.seeds or case.seeds):
         paths = minima(data, seed, options.out)
         cut = case.cuts[-1] if number == 0 else case.cut
-        model, state = network(data, seed), options.out / f"{seed}-subspace.pt"
+        model, state = network(data, seed), options.out / f"{seed}-subspace-{case.samples or 'all'}.pt"
         limits = {"memory_limit": case.memory, "state_path": state}
         space = flat_subspace(model, paths["sgd"], pair_of(data), cut, progress=progress, **limits)
         print(f"seed {seed}: largest eigenvalue {space.largest:.3f}, {space.products} products", flush=True)

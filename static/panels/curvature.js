@@ -36,7 +36,6 @@ export class CurvaturePanel {
     const directed = minima.filter(({ summary }) => summary.directions);
     const grown = minima.filter(({ summary }) => summary.epochs.epoch?.length);
     this.#show('spectrum', 'Spectrum: density of all eigenvalues, ticks: those found', minima, spectrumFigure, spectrumTable);
-    if (grown.length) this.#show('growth', 'After the epochs of the snapshots', grown, growthFigure, growthTable);
     if (directed.length) {
       this.#show('factors', `Direction factors by layer, cut ${significant(directed[0].summary.directions.cut)}`, directed, factorsFigure, factorsTable);
       this.#show('cuts', 'How they depend on the cut: median, smallest and largest', directed, cutsFigure, cutsTable);
@@ -50,6 +49,8 @@ export class CurvaturePanel {
         this.#show(`theorem ${run}`, `Predicted from ${name}, measured in ${run}; ○ s = 1`, trial, theoremFigure, theoremTable);
         sentences.push(element('p', {}, trial.text));
       }
+    // Two plots tall: in the last row it leaves no gap.
+    if (grown.length) this.#show('growth', 'After the epochs of the snapshots', grown, growthFigure, growthTable);
     this.sentences.replaceChildren(...sentences);
     const { kind, samples } = minima[0].summary;
     const matrix = kind === 'ggn' ? 'generalised Gauss-Newton matrix' : 'Hessian';
