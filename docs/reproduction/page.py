@@ -10,6 +10,7 @@ from pathlib import Path
 from docs.reproduction.cells import Cell, cells, kind_of_pair
 from docs.reproduction.parts import FOLDER, Part, parts
 from valleyscope.app.experiments.cost import estimate
+from valleyscope.app.experiments.gallery import gallery
 from valleyscope.app.experiments.recipes import load_recipe, recipe_names
 from valleyscope.landscape.analysis.published import published_numbers
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -164,6 +165,7 @@ def valleys_block() -> str:
 
 
 def _answered() -> Iterator[tuple[str, Landscape | None]]:
+    yield "digits, the demo", gallery("demo")
     for name in ("digits", "mnist", "vgg16", "wrn"):
         part = parts()[name]
         yield f"{part.title.partition(' (')[0]}, {part.size}", part.landscape()
