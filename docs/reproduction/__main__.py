@@ -43,10 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--photographs", default="cifar10", help="data set that the photographs are taken from")
     parser.add_argument("--workers", type=int, help="parallel tasks (default: one per core)")
     parser.add_argument("--collect", action="store_true", help="compute nothing, keep what OUT has so far")
-    parser.add_argument("--page", action="store_true", help="only make the tables of docs/reproduction.md anew")
+    parser.add_argument("--page", action="store_true", help="only make tables and results.csv anew from what is kept")
     options = parser.parse_args(arguments)
     if options.page:
-        write_page()
+        write_tables()
         return 0
     if not options.part:
         print(*listed(), sep="\n")
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if code != 0:
             return code
     keep(part, collected(part.spec, out))
-    write_page()
+    write_tables()
     return 0
 
 
@@ -114,19 +114,23 @@ def _so_far(name: str, spec: Spec, epochs: list[Epoch]) -> MinimumRecord:
 
 
 def keep(part: Part, landscape: Landscape) -> None:
-    """Write results.csv, landscape.h5 and the figures of a part."""
+    """Write landscape.h5 and the figures of a part."""
     part.folder.mkdir(exist_ok=True)
     landscape.save(part.folder / LANDSCAPE)
     if (size := (part.folder / LANDSCAPE).stat().st_size) > MOST_BYTES:
         raise SystemExit(f"{part.folder / LANDSCAPE} has {size} bytes, more than {MOST_BYTES}: lower its resolution")
-    write_cells(part.folder / "results.csv", cells(part, landscape))
     wanted = {"paper.svg", "profile.svg"}
     for path in export(landscape, part.folder, ["svg"]):
         if path.name not in wanted:
             path.unlink()
 
 
-def write_page() -> None:
+def write_tables() -> None:
+    """Write the cells of every part, also those of the paper that wait for ours, and the tables of the page."""
+    for part in parts().values():
+        if found := cells(part, part.landscape()):
+            part.folder.mkdir(exist_ok=True)
+            write_cells(part.folder / "results.csv", found)
     PAGE.write_text(refreshed(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 

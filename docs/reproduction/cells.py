@@ -142,19 +142,46 @@ def _paths(spec: Spec, landscape: Landscape) -> Iterator[Cell]:
 
 def _method_cells(part: Part, spec: Spec, landscape: Landscape | None) -> Iterator[Cell]:
     """Points of accuracy lost and multiply-adds left, of each method in the paper's tables."""
-    rows = [] if landscape is None else method_table(landscape)
-    sgd = next((row.values["test_accuracy"].mean for row in rows if row.name == "sgd"), None)
+    ours = _of_table(part) if landscape is None else _of_landscape(landscape)
     for published in published_numbers(**part.methods):
-        method = published["method"].lower()
-        row = next((row for row in rows if row.method == method), None)
         table = published["source"].rpartition(", ")[2]
+        method = published["method"]
         drop = 100 * (published["baseline_accuracy"] - published["pruned_accuracy"])
-        accuracy = None if row is None else row.values.get("test_accuracy")
-        ours = None if accuracy is None or sgd is None else 100 * (sgd - accuracy.mean)
-        made = {} if row is None else _made_by(spec, row.minima[0])
-        yield Cell(table, published["method"], "accuracy_drop", None, paper=drop, ours=ours, **made)
-        macs = None if row is None or "macs" not in row.values else row.values["macs"].mean
-        yield Cell(table, published["method"], "multiply_adds", None, paper=published["macs"], ours=macs, **made)
+        network, lost, left = ours.get(method.lower(), ("", None, None))
+        made = _made_by(spec, network)
+        yield Cell(table, method, "accuracy_drop", paper=drop, ours=lost, **made)
+        yield Cell(table, method, "multiply_adds", paper=published["macs"], ours=left, **made)
+
+
+def _of_landscape(landscape: Landscape) -> dict[str, tuple[str, float, float]]:
+    """The first network of each method, with means over seeds."""
+    rows = method_table(landscape)
+    sgd = next(row.values["test_accuracy"].mean for row in rows if row.name == "sgd")
+    found = {}
+    for row in reversed(rows):
+        if {"test_accuracy", "macs"} <= row.values.keys():
+            lost = 100 * (sgd - row.values["test_accuracy"].mean)
+            found[row.method] = (row.minima[0], lost, row.values["macs"].mean)
+    return found
+
+
+def _of_table(part: Part) -> dict[str, tuple[str, float, float]]:
+    """The same from the table beside the spec, which docs/pruning/table.py wrote; empty if there is none."""
+    path = (FOLDER / part.spec_path).with_suffix(".csv")
+    if not path.exists():
+        return {}
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    sgd = {row["seed"]: float(row["test_accuracy"]) for row in rows if row["method"] == "sgd"}
+    pruned: dict[str, list[tuple[str, float, float]]] = {}
+    for row in rows:
+        if row["method"] != "sgd" and row["macs"] and row["seed"] in sgd:
+            lost = 100 * (sgd[row["seed"]] - float(row["test_accuracy"]))
+            pruned.setdefault(row["method"], []).append((row["network"], lost, float(row["macs"])))
+    return {
+        method: (runs[0][0], *(sum(run[column] for run in runs) / len(runs) for column in (1, 2)))
+        for method, runs in pruned.items()
+    }
 
 
 def _made_by(spec: Spec, network: str) -> dict[str, Any]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from docs.reproduction.cells import Cell, cells, kind_of_pair
 from docs.reproduction.parts import FOLDER, Part, parts
 from valleyscope.app.experiments.cost import estimate
+from valleyscope.app.experiments.gallery import gallery
 from valleyscope.app.experiments.recipes import load_recipe, recipe_names
-from valleyscope.landscape.analysis.published import published_numbers
 from valleyscope.landscape.storage.landscape_file import Landscape
 
 PAGE = FOLDER.parent / "reproduction.md"
@@ -112,36 +110,18 @@ def valley_verdict(landscape: Landscape) -> str:
 
 
 def methods_block() -> str:
-    """Loss of accuracy and multiply-adds left of the paper's methods, beside our reduced tables of docs/pruning."""
-    lines = ["| network | method | paper: points lost | multiply-adds left | ours, reduced: points lost "]
-    lines[0] += "| multiply-adds left |"
-    lines.append("|" + "---|" * 6)
-    tables = {"vgg16_bn": "cifar-vgg16bn.csv", "resnet56": "cifar-resnet20.csv"}
-    for model, file in tables.items():
-        ours = _pruned(FOLDER.parent / "pruning" / file)
-        for row in published_numbers("cifar10", model):
-            if "larg-flops" in row["source"]:
-                continue
-            drop = 100 * (row["baseline_accuracy"] - row["pruned_accuracy"])
-            mine = ours.get(row["method"].lower(), ("not run", ""))
-            lines.append(f"| {model} | {row['method']} | {drop:.2f} | {row['macs']:.0%} | {mine[0]} | {mine[1]} |")
+    """Points of accuracy lost and multiply-adds left by the paper's methods, beside our reduced tables."""
+    heading = ("network", "method", "paper: points lost", "multiply-adds left")
+    heading += ("ours, reduced: points lost", "multiply-adds left")
+    lines = [f"| {' | '.join(heading)} |", "|" + "---|" * len(heading)]
+    for name in ("pruning", "resnet"):
+        part = parts()[name]
+        rows = [cell for cell in cells(part, part.landscape()) if cell.table == "dif-alg-table"]
+        for lost, left in zip(rows[::2], rows[1::2], strict=True):
+            ours = ("not run", "") if lost.ours is None else (f"{lost.ours:.1f}", f"{left.ours:.0%}")
+            facts = (part.methods["model"], lost.network, f"{lost.paper:.2f}", f"{left.paper:.0%}", *ours)
+            lines.append(f"| {' | '.join(facts)} |")
     return "\n".join(lines)
-
-
-def _pruned(path: Path) -> dict[str, tuple[str, str]]:
-    """Points of accuracy lost to the SGD of the seed, and multiply-adds left, of each method: means over seeds."""
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    sgd = {row["seed"]: float(row["test_accuracy"]) for row in rows if row["method"] == "sgd"}
-    found: dict[str, list[tuple[float, float]]] = {}
-    for row in rows:
-        if row["method"] != "sgd" and row["macs"] and row["seed"] in sgd:
-            lost = 100 * (sgd[row["seed"]] - float(row["test_accuracy"]))
-            found.setdefault(row["method"], []).append((lost, float(row["macs"])))
-    means = {
-        method: [sum(column) / len(pairs) for column in zip(*pairs, strict=True)] for method, pairs in found.items()
-    }
-    return {method: (f"{lost:.1f}", f"{macs:.0%}") for method, (lost, macs) in means.items()}
 
 
 def valleys_block() -> str:
@@ -164,6 +144,7 @@ def valleys_block() -> str:
 
 
 def _answered() -> Iterator[tuple[str, Landscape | None]]:
+    yield "digits, the demo", gallery("demo")
     for name in ("digits", "mnist", "vgg16", "wrn"):
         part = parts()[name]
         yield f"{part.title.partition(' (')[0]}, {part.size}", part.landscape()
