@@ -75,6 +75,7 @@ class Plane(PlaneFields):
         description='values by split and quantity, such as "train loss", "test error" or "train loss_error"'
     )
 
+
 class Layer(ResponseModel):
     """Number of groups and parameters of a layer that are exactly zero."""
 
