@@ -3,7 +3,8 @@
     python benchmarks/generic.py [--points 12] [--rounds 25] [--check]
 
 Prints CPU time a sample and point and the ratios; rounds of the three take turns, and the median of the ratios within a
-round counts, so that whatever else the machine does falls on all alike. With --check it fails if a loss of your own costs more than 1.05 of the plain loop, or streamed data more than 1.1.
+round counts, so that whatever else the machine does falls on all alike. With --check it fails if a loss of your own
+costs more than 1.05 of the plain loop, or streamed data more than 1.1.
 """
 
 from __future__ import annotations
