@@ -177,6 +177,7 @@ class PopulationStatistics:
         return list(output.split([len(block) for block in blocks]))  # type: ignore[no-untyped-call]
 
     def _keep_statistics(self, layer: _BatchNorm, moments: RunningMoments, dtype: torch.dtype) -> Normalise:
+        normalise: Normalise
         custom_forward = self._custom_forwards.get(layer)
         if custom_forward is None:
             normalise = scale_and_shift(layer, *moments.pooled(), dtype, self._windows.get(len(self._statistics)))

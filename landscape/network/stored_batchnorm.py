@@ -39,6 +39,7 @@ def normalise_in_place(graph: fx.GraphModule) -> None:
     nodes = batch_norm_nodes(graph)
     calls = Counter(nodes.values())
     for node, layer in nodes.items():
-        plain = calls[layer] == 1 and is_standard(layer) and layer.running_mean is not None
-        if plain and layer.running_mean.dtype is torch.float32 and is_temporary(graph, node.all_input_nodes[0]):
+        mean = layer.running_mean
+        plain = calls[layer] == 1 and is_standard(layer) and mean is not None and mean.dtype is torch.float32
+        if plain and is_temporary(graph, node.all_input_nodes[0]):
             StoredBatchNorm(layer, remove_pooling_after(graph, node))

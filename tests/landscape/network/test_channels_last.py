@@ -140,5 +140,5 @@ def test_a_fit_takes_the_same_steps_as_with_reshape() -> None:
 
 
 def test_a_network_that_does_not_take_these_images_is_named_with_their_shape() -> None:
-    with pytest.raises(ValueError, match=r"Sequential cannot run on .* float32 \(2, 2, 6, 6\): .* cannot be multiplied"):
+    with pytest.raises(ValueError, match=r"Sequential cannot run on .* float32 \(2, 2, 6, 6\): .* multiplied"):
         Evaluator(nn.Sequential(nn.Conv2d(2, 4, 3), nn.Flatten(), nn.Linear(5, 3)), samples((2, 6, 6), 4, 3))
