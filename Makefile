@@ -86,7 +86,7 @@ dist: $(READY)
 	rm -rf dist
 	$(BIN)/python -m uv build --quiet --out-dir dist
 
-# The pictures of README and docs, from two runs of the demo.
+# The pictures of README and docs, from the landscapes of the gallery.
 screenshots: $(READY) browser
 	$(BIN)/python docs/screenshots.py
 

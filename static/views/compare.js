@@ -62,9 +62,10 @@ function idsOf(query) {
   return [...new Set((query.ids ?? '').split(',').filter(Boolean))].slice(0, MOST);
 }
 
-/** A number of nats over its interval. */
-function estimate(value, { low, high } = {}) {
+/** A number of nats over its interval; a verdict without a curve has neither. */
+function estimate(value, bounds) {
   if (value === undefined || value === null) return DASH;
+  const { low, high } = bounds ?? {};
   const interval = intervalText(low, high);
   return element('span.estimate', {}, barrierText(fromJson(value)), interval && element('small.soft', {}, interval));
 }
