@@ -116,7 +116,7 @@ def _print_results(landscape: Landscape, directory: Path, console: Console) -> N
 
 def _minima_table(landscape: Landscape) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("name")
+    table.add_column("name", overflow="fold")  # a long name says which fork it is
     for column in ("train loss", "test loss", "train acc", "test acc", "zero weights", "zero groups", "time"):
         table.add_column(column, justify="right")
     if landscape.curvature:
