@@ -434,7 +434,10 @@ class Evaluator:
         basis = [torch.as_tensor(vector).detach() for vector in given]
         size = self._flat.dimension
         if not basis or any(vector.shape != (size,) for vector in basis):
-            shape = tuple(given.shape) if isinstance(given, Tensor) else [tuple(vector.shape) for vector in basis]
+            shapes = {tuple(vector.shape) for vector in basis}
+            shape = tuple(given.shape) if isinstance(given, Tensor) else sorted(shapes)
+            if len(shapes) == 1 and not isinstance(given, Tensor):
+                shape = (len(basis), *shapes.pop())
             raise ValueError(
                 f"basis has shape {shape}; expected flat vectors of the network's {size} weights as "
                 f"rows, (vectors, {size})"

@@ -81,9 +81,9 @@ def test_few_samples_and_batch_norm_are_exact_and_said_to_be() -> None:
 
 def test_batch_norm_statistics_come_from_some_samples_and_their_error_is_counted() -> None:
     model = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3), nn.BatchNorm1d(3))
-    plane, evaluator = plane_of(model), Evaluator(model, data_of(8000))
-    exact = surface(model, plane, resolution=17, evaluator=evaluator)["train"]
-    found = surface(model, plane, resolution=17, evaluator=evaluator, accuracy=0.1)
+    plane, evaluator = plane_of(model), Evaluator(model, data_of(5000))
+    exact = surface(model, plane, resolution=15, evaluator=evaluator)["train"]
+    found = surface(model, plane, resolution=15, evaluator=evaluator, accuracy=0.1)
     grid = found["train"]
     assert found.evaluated < 0.6
     assert np.sqrt(np.mean((grid.loss / exact.loss - 1) ** 2)) < 0.14
