@@ -111,8 +111,8 @@ def test_any_three_minima_make_a_plane_though_its_worker_is_killed(server: Serve
         "b": {"seed": 2},
         "c": {"seed": 3},
     }
-    experiment = server.submit(name="family", minima=minima, curves={}, planes={}, align="weights")
-    server.wait(experiment)
+    experiment = server.submit(name="family", minima=minima, curves={}, planes={}, align="weights", points=3)
+    server.wait(experiment, seconds=900)
     page = open_page(server, f"/experiments/{experiment}")
     page.guard.expect(LOST)
     expect(page.locator(".minima-map")).to_contain_text("Click two minima")
