@@ -58,7 +58,7 @@ def test_barriers_in_the_cells_are_those_of_the_stored_losses(name: str) -> None
         start, end = cell.network.split(" to ")
         losses = landscape.lines[f"{start}-{end}"].splits["train"].loss
         lowest = max(losses[0], losses[-1]) if cell.quantity == "barrier" else np.min(losses)
-        assert cell.ours == pytest.approx(np.max(losses) - lowest, abs=1e-9)
+        assert cell.ours == pytest.approx(np.max(losses) - lowest, abs=1e-6)  # losses are summed in float32
 
 
 def test_every_row_of_the_papers_table_of_mnist_has_a_cell() -> None:
