@@ -46,7 +46,14 @@ class CheckpointTable:
         self._store = store
 
     def add(
-        self, source: Path, *, name: str, model: dict[str, Any], dataset: str, loss: LossName, sha256: str
+        self,
+        source: Path,
+        *,
+        name: str,
+        model: dict[str, Any],
+        dataset: str,
+        sha256: str,
+        loss: LossName = "cross_entropy",
     ) -> CheckpointRow:
         """Move a checked file into the home; `source` must be on the same disk."""
         identifier, size = new_id(), source.stat().st_size
