@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from valleyscope.landscape.analysis.barriers import path_barrier
-from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, PlaneRecord
+from valleyscope.landscape.storage.records import MinimumRecord, PathRecord, PlaneRecord, recorded
 
 Numbers = NDArray[np.generic]
 
@@ -78,6 +78,18 @@ def plane_json(plane: PlaneRecord) -> dict[str, Any]:
         "axes": list(plane.axes),
         "estimate": plane.estimate,
     }
+
+
+def plane_data(plane: PlaneRecord) -> dict[str, Any]:
+    """A plane with all values that were recorded on it."""
+    grids = {}
+    for split, grid in plane.splits.items():
+        for value in ("loss", "error"):
+            if recorded(grid[value]):
+                grids[f"{split} {value}"] = typed_array(grid[value])
+                if grid.is_estimated:
+                    grids[f"{split} {value}_error"] = typed_array(grid[f"{value}_error"])
+    return {**plane_json(plane), "grids": grids}
 
 
 def path_json(path: PathRecord) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class Surface(PlaneFields):
     level: ToleranceLevel | None = Field(description="null before the verdict, or if the plane does not show its claim")
 
 
-class Plane(PlaneFields):
+class PlaneValues(PlaneFields):
     """A plane with all that was recorded on it."""
 
     grids: dict[str, TypedArray] = Field(

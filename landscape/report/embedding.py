@@ -17,8 +17,7 @@ from valleyscope.landscape.analysis.fork_curves import fork_curves
 from valleyscope.landscape.analysis.grid_sampling import spread
 from valleyscope.landscape.analysis.method_table import method_table
 from valleyscope.landscape.figures import profile_paths
-from valleyscope.landscape.figures.contour import quantities_of
-from valleyscope.landscape.json_encoding import encoded, minimum_json, path_json, plane_json, to_json, typed_array
+from valleyscope.landscape.json_encoding import encoded, minimum_json, path_json, plane_data, to_json
 from valleyscope.landscape.plot_style import STATIC
 from valleyscope.landscape.report.matrix_section import drawn_map
 from valleyscope.landscape.storage.landscape_file import Landscape
@@ -76,14 +75,6 @@ def figure_data(landscape: Landscape, colours: Mapping[str, str]) -> str:
     }
     # A less-than sign inside JSON could end the script element that holds it.
     return encoded(content).decode().replace("<", "\\u003c")
-
-
-def plane_data(plane: PlaneRecord) -> dict[str, Any]:
-    grids = {f"{split} {value}": typed_array(plane.splits[split][value]) for split, value in quantities_of(plane)}
-    for split, value in quantities_of(plane):
-        if plane.splits[split].is_estimated:
-            grids[f"{split} {value}_error"] = typed_array(plane.splits[split][f"{value}_error"])
-    return {**plane_json(plane), "grids": grids}
 
 
 def _thinned(plane: PlaneRecord) -> PlaneRecord:

@@ -146,7 +146,8 @@ def test_a_confined_process_is_nobody_and_writes_only_where_it_may(tmp_path: Pat
         script += "subprocess.run([sys.executable, '-c', 'import torch'], check=True)\n"
         script += f"open({str(tmp_path / 'file')!r}, 'w')"
         tmp_path.chmod(0o777)
-        environment = {"PATH": os.environ["PATH"], **confinement(Path(base) / "spare", HOUSE, [allowed])}
+        environment = {"PATH": os.environ["PATH"], "TMPDIR": str(allowed)}  # which libraries of torch look for
+        environment |= confinement(Path(base) / "spare", HOUSE, [allowed])
         done = subprocess.run(
             [*PREFIX, sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
         )

@@ -15,7 +15,7 @@ from valleyscope.app.api.dependencies import ExperimentId, State
 from valleyscope.app.api.family_schemas import Ensembles, Forks, Map
 from valleyscope.app.api.openapi import NOT_MODIFIED, problems
 from valleyscope.app.api.problems import Problem, invalid_parameter
-from valleyscope.app.api.result_schemas import Matrix, Methods, Minima, Plane, Profile, Surface, Verdict
+from valleyscope.app.api.result_schemas import Matrix, Methods, Minima, PlaneValues, Profile, Surface, Verdict
 from valleyscope.app.api.serializers import planes_of
 from valleyscope.app.storage.experiment_table import ExperimentRow
 from valleyscope.landscape.analysis.curvature_summary import curvature_summaries
@@ -31,11 +31,11 @@ from valleyscope.landscape.json_encoding import (
     minimum_json,
     packed,
     path_json,
+    plane_data,
     plane_json,
     to_json,
     typed_array,
 )
-from valleyscope.landscape.report.embedding import plane_data
 from valleyscope.landscape.storage.landscape_file import Landscape
 from valleyscope.landscape.storage.records import Floats, PlaneRecord
 
@@ -106,7 +106,7 @@ def surface(
     return cached_response(request, app_state, row, ("surface", plane, split, value), make, media_type=media_type)
 
 
-@router.get("/experiments/{id}/planes/{name}", response_model=Plane, responses={**NOT_MODIFIED, **problems(404)})
+@router.get("/experiments/{id}/planes/{name}", response_model=PlaneValues, responses={**NOT_MODIFIED, **problems(404)})
 def plane(id: ExperimentId, name: PathName, request: Request, app_state: State) -> Response:
     """Read a plane with all values that were recorded on it: loss and error of every split, and standard errors."""
     row = app_state.service.get(id)
