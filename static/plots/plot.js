@@ -115,7 +115,10 @@ export class Plot {
       const room = Math.floor(this.node.clientWidth);
       if (!this.make || room === this.width) return;
       clearTimeout(waiting);
-      waiting = setTimeout(() => this.draw(this.make), 60);
+      waiting = setTimeout(async () => {
+        await this.drawing; // which may wait for plotly.js, and draw at this width
+        if (Math.floor(this.node.clientWidth) !== this.width) this.draw(this.make);
+      }, 60);
     });
     this.observer.observe(this.node);
   }
